@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/address.h"
+#include "base/domain.h"
 #include "route/alias.h"
 #include "route/nexthop.h"
 
@@ -92,13 +93,13 @@ check_table(const struct alias_table *table)
 static void
 check_lookup(const struct alias_table *table, const char *address)
 {
-	char user[ADDRESS_MAX + 1], *domain;
+	char user[ADDRESS_MAX + 1], folded[DOMAIN_FOLDED_MAX + 1], *domain;
 	size_t len = address_user(address, user);
 	size_t account = address_account_len(user);
 	const struct alias *bare = NULL, *full = NULL, *found;
 
-	MUST(asprintf(&domain, "@%s", address_domain(address)) > 0);
-	nexthop_lower_case(domain);
+	(void)domain_fold(address_domain(address), folded);
+	MUST(asprintf(&domain, "@%s", folded) > 0);
 	if (len > 0 && memchr(user, '@', len) == NULL) {
 		bare = search(table, user, len, "");
 		if (bare == NULL)

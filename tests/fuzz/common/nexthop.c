@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/un.h>
 
+#include "base/domain.h"
 #include "route/nexthop.h"
 
 static void
@@ -106,7 +107,7 @@ check_domain(const char *domain, bool literals)
 		MUST(literals && hop.kind == NEXTHOP_ADDRESS);
 	} else {
 		MUST(hop.kind == NEXTHOP_DOMAIN);
-		MUST(strcasecmp(out, domain) == 0);
+		MUST(domain_is_same(out, domain));
 		MUST(strpbrk(out, ":/[]ABCXYZ") == NULL);
 	}
 }

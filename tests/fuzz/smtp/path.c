@@ -49,7 +49,7 @@ static void
 check_path(const char *path, size_t len, const char *address)
 {
 	struct buf sent = { 0 }, meant = { 0 };
-	size_t local = address_local_len(address);
+	size_t local = address_local_len(address), domain;
 	const char *at;
 
 	MUST(len >= 2 && path[0] == '<' && path[len - 1] == '>');
@@ -58,12 +58,15 @@ check_path(const char *path, size_t len, const char *address)
 		MUST(len == 2);
 		return;
 	}
+	/* The dot of the root is not sent. */
+	domain = strlen(address) - local;
+	if (domain > 2 && address[local + domain - 1] == '.')
+		domain--;
 	at = memrchr(path, '@', len);
 	if (strchr(address, '@') == NULL)
 		at = path + len - 1;
 	else
-		MUST(strncmp(at + 1, address + local + 1,
-			 strlen(address) - local - 1) == 0);
+		MUST(strncmp(at + 1, address + local + 1, domain - 1) == 0);
 	unquote(path + 1, (size_t)(at - path) - 1, &sent);
 	unquote(address, local, &meant);
 	if (sent.len != meant.len ||
