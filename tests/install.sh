@@ -57,7 +57,7 @@ parameters_exist() (
 	awk -F'|' '/^\| (main.cf|`.var.qmail)/ { on = 1 } !/^\|/ { on = 0 }
 	    on { print $3 }' doc/qscheduler/docs/MIGRATION.md |
 	    grep -oE '`[a-z0-9]+(_[a-zA-Z0-9]+)+' | tr -d '`' |
-	    sed -E 's/^(smtp|local)_(tls_security_level|process_limit)$/default_\2/' |
+	    sed -E 's/^(smtp|local)_(tls_security_level|process_limit|fallback_relay)$/default_\2/' |
 	    sort -u >"$scratch/named"
 	[ "$(wc -l <"$scratch/named")" -gt 20 ] || exit 1
 	! comm -23 "$scratch/named" "$scratch/parameters" | grep .
