@@ -288,7 +288,7 @@ compare_key(const void *key, const void *row)
 }
 
 static const struct row *
-find(const struct sender_map *t, const char *key)
+row_by_key(const struct sender_map *t, const char *key)
 {
 	return t->n == 0
 	    ? NULL
@@ -309,7 +309,7 @@ find_account(const struct sender_map *t, const char *address)
 	if (account == local)
 		return NULL;
 	memcpy(key + account, address + local, strlen(address + local) + 1);
-	return find(t, key);
+	return row_by_key(t, key);
 }
 
 int
@@ -327,11 +327,11 @@ sender_map_find(const struct sender_map *map, const char *sender,
 	    (int)verp_base_len(sender, strlen(sender)), sender);
 	if (fold_address(base, key) < 0)
 		return -ENOMEM;
-	row = find(map, key);
+	row = row_by_key(map, key);
 	if (row == NULL)
 		row = find_account(map, key);
 	if (row == NULL)
-		row = find(map, key + address_local_len(key));
+		row = row_by_key(map, key + address_local_len(key));
 	if (row == NULL)
 		return 0;
 	*ret_row = row->row;

@@ -135,7 +135,7 @@ end_field(struct rewrite *w, struct buf *out)
 
 /* Octets of the field. */
 static int
-take(struct rewrite *w, const char *data, size_t len, struct buf *out)
+field_take(struct rewrite *w, const char *data, size_t len, struct buf *out)
 {
 	const size_t most = w->value == 0 ? NAME_MAX_HELD : REWRITE_FIELD_MAX;
 	int r = 0;
@@ -159,7 +159,7 @@ name_len(const struct rewrite *w)
 static int
 take_colon(struct rewrite *w, struct buf *out)
 {
-	int r = take(w, ":", 1, out);
+	int r = field_take(w, ":", 1, out);
 
 	w->state = IN_VALUE;
 	if (r < 0 || !w->holding)
@@ -184,7 +184,7 @@ begin_field(struct rewrite *w, char c, struct buf *out)
 	w->in_field = w->holding = true;
 	w->value = 0;
 	w->state = IN_NAME;
-	return r < 0 ? r : take(w, &c, 1, out);
+	return r < 0 ? r : field_take(w, &c, 1, out);
 }
 
 /* The line is none of the header. */
@@ -216,7 +216,7 @@ take_one(struct rewrite *w, char c, struct buf *out)
 		else if (w->state == AFTER_NAME || !is_name_char(c))
 			return begin_body(w, c, out);
 	}
-	return take(w, &c, 1, out);
+	return field_take(w, &c, 1, out);
 }
 
 int
@@ -233,7 +233,7 @@ rewrite_feed(struct rewrite *w, const char *data, size_t len, struct buf *out)
 		lf = memchr(data, '\n', (size_t)(end - data));
 		len =
 		    lf == NULL ? (size_t)(end - data) : (size_t)(lf - data) + 1;
-		r = take(w, data, len, out);
+		r = field_take(w, data, len, out);
 		data += len;
 		if (lf != NULL)
 			w->state = AT_LINE;

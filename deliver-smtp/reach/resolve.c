@@ -49,7 +49,7 @@ ttl_note(struct resolve_result *result, int ttl)
 		result->ttl = ttl;
 }
 
-/* An alias without an address behind it is no error to c-ares. */
+/* c-ares reports success for an alias (CNAME) without an address. */
 static int
 status_with(const struct part *part, int status)
 {

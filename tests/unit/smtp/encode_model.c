@@ -204,7 +204,7 @@ normal_form(const char *data, size_t len, struct buf *out)
 }
 
 /* What a server does (RFC 5321 section 4.5.2): lines up to the dot, dots taken
- * off, CRLF to LF. Insists on what the wire must never have. */
+ * off, CRLF to LF. Fails where the wire has octets that SMTP forbids. */
 static void
 receive(const struct buf *wire, struct buf *out)
 {
