@@ -156,7 +156,7 @@ fold(char *line, size_t len, bool header, struct buf *out)
 
 	while ((more = overflow(line, len)) < len) {
 		if (header && blank_run(line, more) == more) {
-			line++;
+			memmove(line + more - 1, line + more, len - more);
 			len--;
 			continue;
 		}

@@ -53,6 +53,8 @@ static const struct {
 	    "A:x{996}\nB: c\n.\n" },
 	{ "more blanks than a line", "A: b {3000}c\n",
 	    "A:\n b {996}\n {997}c\n.\n" },
+	{ "more blanks than a line, of two kinds", "A: b {2000}\t{13}c\n",
+	    "A:\n b {996}\n {997}c\n.\n" },
 	{ "a line that is no field is body", "A b x{990} y{10}\n",
 	    "A b x{990} yyy\n yyyyyyy\n.\n" },
 	{ "a blank first is body", " A: x{990} y{10}\n",

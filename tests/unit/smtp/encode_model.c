@@ -141,7 +141,7 @@ header_line(const char *text, size_t len, struct buf *out)
 	line = copy.data;
 	while ((more = overflow(line, len)) < len) {
 		if (is_blank_run(line, more)) {
-			line++;
+			memmove(line + more - 1, line + more, len - more + 1);
 			len--;
 			continue;
 		}
