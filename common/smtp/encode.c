@@ -41,15 +41,12 @@ is_blank(char c)
 	return c == ' ' || c == '\t';
 }
 
-/* The first octet of the held line that is no blank, or e->held. */
-static size_t
-held_text(const struct smtp_encode *e)
+static void
+hold(struct smtp_encode *e, char c)
 {
-	size_t i = 0;
-
-	while (i < e->held && is_blank(e->hold[i]))
-		i++;
-	return i;
+	if (e->blanks == e->held && is_blank(c))
+		e->blanks++;
+	e->hold[e->held++] = c;
 }
 
 /* The colon behind the name of the field (RFC 5322 section 2.2, with the
@@ -87,6 +84,9 @@ held_put(struct smtp_encode *e, size_t n, char *out)
 	memcpy(out, e->hold, n);
 	e->held -= n;
 	memmove(e->hold, e->hold + n, e->held);
+	e->blanks = 0;
+	while (e->blanks < e->held && is_blank(e->hold[e->blanks]))
+		e->blanks++;
 	return out + n;
 }
 
@@ -110,8 +110,7 @@ body_begin(struct smtp_encode *e, char *out)
 static size_t
 fold_place(const struct smtp_encode *e, char c)
 {
-	const size_t first =
-	    is_blank(e->hold[0]) ? held_text(e) : held_colon(e);
+	const size_t first = e->blanks > 0 ? e->blanks : held_colon(e);
 	size_t i = e->held, last = 0;
 	bool word = false; /* behind i */
 
@@ -143,14 +142,14 @@ held_fold(struct smtp_encode *e, unsigned char c, char *out)
 		return body_begin(e, out);
 	/* A relay that cuts blanks off at the end of lines would end the header
 	 * at a line of blanks. */
-	if (held_text(e) == e->held) {
-		e->held--;
+	if (e->blanks == e->held) {
+		e->blanks = --e->held;
 		return out;
 	}
 	at = fold_place(e, (char)c);
 	out = held_put(e, at > 0 ? at : e->held, out);
 	if (at == 0)
-		e->hold[e->held++] = ' ';
+		hold(e, ' ');
 	e->folded = true;
 	return out;
 }
@@ -162,7 +161,7 @@ header_octet(struct smtp_encode *e, unsigned char c, char *out)
 		out = held_fold(e, c, out);
 	if (e->body)
 		return body_octet(e, c, out);
-	e->hold[e->held++] = (char)c;
+	hold(e, (char)c);
 	return out;
 }
 
@@ -173,8 +172,8 @@ header_line_end(struct smtp_encode *e, char *out)
 		e->body = true;
 	else if (!held_is_header(e))
 		out = body_begin(e, out);
-	else if (e->folded && held_text(e) == e->held)
-		e->held = 0;
+	else if (e->folded && e->blanks == e->held)
+		e->held = e->blanks = 0;
 	else
 		out = held_put(e, e->held, out);
 	e->folded = false;

@@ -186,7 +186,8 @@ struct smtp_encode {
 	bool folded;   /* the held line was cut off the line put last */
 	size_t column; /* octets in a line of the body, without the dot put
 			* before it */
-	size_t held;
+	size_t held;   /* octets in the held line */
+	size_t blanks; /* blanks at the beginning of the held line */
 	char hold[SMTP_LINE_MAX]; /* line of the header, from its beginning or
 				   * the last fold on */
 };
