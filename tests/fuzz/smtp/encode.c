@@ -152,10 +152,9 @@ fold(char *line, size_t len, bool header, struct buf *out)
 	size_t more, cut, run, keep;
 
 	while ((more = overflow(line, len)) < len) {
-		run = header ? blank_run(line, len) : 0;
+		run = header ? blank_run(line, len - 1) : 0;
 		if (run >= more) {
-			keep = 998 -
-			    (run < len ? promise((unsigned char)line[run]) : 0);
+			keep = 998 - promise((unsigned char)line[run]);
 			memmove(line + keep, line + run, len - run);
 			len -= run - keep;
 			continue;
