@@ -158,7 +158,7 @@ class Mx(SystemTest):
         # An address that this host does not have is no failure of the site.
         self.assertEqual(self.result(i, "x@none")[:2], ("deferred", "4.3.5"))
         self.assertTrue(i.log_has(r"address 198\.51\.100\.1 to connect from: Cannot assign requested address"))
-        self.assertFalse(i.log_has("none:\[a.mx.example\].*dead"))
+        self.assertFalse(i.log_has(r"none:\[a.mx.example\].*dead"))
         i.stop()
 
     # mutation: deliver-smtp/reach/lookup.c, end() puts nothing into the memory.
