@@ -119,6 +119,8 @@ struct parent {
 	int fd;
 	struct queue_file file;
 	struct queue_id id;
+	bool counted; /* none is added while it is locked */
+	uint32_t reports;
 };
 
 /* -ENOENT: not there, or the inode is another message's. The lock comes after
@@ -211,30 +213,33 @@ remove_name(const struct spool *sp, const char *name)
 
 /* 1: it was done; 0: it was not. */
 static int
-was_expanded(const struct prepared *p, int fd, const struct queue_file *file)
+was_expanded(const struct prepared *p, const struct parent *parent)
 {
 	struct queue_rcpt rcpt;
-	int r = prepared_find_rcpt(fd, file, p->index, &rcpt);
+	int r = prepared_find_rcpt(parent->fd, &parent->file, p->index, &rcpt);
 
 	return r < 0 ? r : rcpt.mark == RCPT_DONE;
 }
 
 static int
-was_reported(const struct spool *sp, const struct prepared *p)
+was_reported(
+    const struct spool *sp, const struct prepared *p, struct parent *parent)
 {
-	uint32_t count = 0;
-	int r = reason_count_reports(sp, p->parent.inode, &count);
+	int r = parent->counted
+	    ? 0
+	    : reason_count_reports(sp, parent->id.inode, &parent->reports);
 
-	return r < 0 ? r : p->number < count;
+	parent->counted = r == 0;
+	return r < 0 ? r : p->number < parent->reports;
 }
 
 /* By the mark of the recipient, or by the reports; the parent is locked. */
 static int
 settle_by(const struct spool *sp, const char *name, const struct prepared *p,
-    int fd, const struct queue_file *file, uint64_t *ret_inode)
+    struct parent *parent, uint64_t *ret_inode)
 {
-	int r = p->index == PREPARED_REPORT ? was_reported(sp, p)
-					    : was_expanded(p, fd, file);
+	int r = p->index == PREPARED_REPORT ? was_reported(sp, p, parent)
+					    : was_expanded(p, parent);
 
 	if (r < 0)
 		return r;
@@ -285,7 +290,7 @@ spool_settle_prepared(
 	}
 	if (r < 0)
 		return r;
-	r = settle_by(sp, name, &p, parent.fd, &parent.file, ret_inode);
+	r = settle_by(sp, name, &p, &parent, ret_inode);
 	io_close(&parent.fd);
 	return r;
 }
@@ -297,7 +302,9 @@ spool_settle_message(const struct spool *sp, int fd,
     const struct queue_file *file, uint64_t inode,
     void (*each)(void *arg, uint64_t inode), void *arg)
 {
-	const struct queue_id id = id_of(file, inode);
+	struct parent parent = {
+		.fd = fd, .file = *file, .id = id_of(file, inode)
+	};
 	struct spool_scan scan;
 	struct spool_item item;
 	struct prepared p;
@@ -310,10 +317,10 @@ spool_settle_message(const struct spool *sp, int fd,
 	while ((r = spool_scan_next(&scan, false, &item)) != 0) {
 		if (r > 0 &&
 		    (prepared_parse(item.name, &p) < 0 ||
-			!same_id(&p.parent, &id)))
+			!same_id(&p.parent, &parent.id)))
 			continue;
 		if (r > 0)
-			r = settle_by(sp, item.name, &p, fd, file, &released);
+			r = settle_by(sp, item.name, &p, &parent, &released);
 		if (r == SETTLED_INCOMING && each != NULL)
 			each(arg, released);
 		bad = bad == 0 && r < 0 && r != -ENOENT ? r : bad;

@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "spool/reason.h"
 #include "spool_scratch.h"
 
 static struct scratch s;
@@ -40,18 +41,24 @@ name_of(const struct queue_id *parent, uint32_t index, uint32_t number)
 	return name;
 }
 
-/* A message in prepared/, of recipient 1 of the parent; its inode. */
 static uint64_t
-prepare(const struct queue_id *parent, uint32_t number)
+prepare_for(const struct queue_id *parent, uint32_t index, uint32_t number)
 {
 	const struct accept_options opt = { .dir = SPOOL_PREPARED,
-		.name = name_of(parent, 1, number),
+		.name = name_of(parent, index, number),
 		.flags = QUEUE_FILE_EXPANDED };
 	struct queue_id id = { 0 };
 	int r = scratch_accept(&s, &opt, &scratch_mail, &id);
 
 	cr_assert_eq(r, 0, "%s", strerror(-r));
 	return id.inode;
+}
+
+/* A message in prepared/, of recipient 1 of the parent; its inode. */
+static uint64_t
+prepare(const struct queue_id *parent, uint32_t number)
+{
+	return prepare_for(parent, 1, number);
 }
 
 static int
@@ -376,6 +383,46 @@ Test(spool_prepared, all_of_a_message_and_of_no_other)
 	for (i = 0; i < 5; i++)
 		cr_expect_not(is_prepared(&parent, i));
 	cr_expect(is_prepared(&other, 0));
+	close(fd);
+}
+
+static unsigned reads_of_bounce;
+
+static int
+openat_counted(int dir, const char *name, int flags, mode_t mode)
+{
+	reads_of_bounce += dir == s.sp.dir[SPOOL_BOUNCE];
+	return fault_sys.openat(dir, name, flags, mode);
+}
+
+/* mutation: common/spool/prepared.c: was_reported() never sets `counted`. */
+Test(spool_prepared, C15_reports_of_a_message_are_counted_once)
+{
+	const struct queue_id parent = scratch_put(&s);
+	struct spool_sys sys = fault_sys;
+	struct queue_file file;
+	unsigned n = 0, i;
+	int fd;
+
+	for (i = 0; i < 5; i++)
+		prepare_for(&parent, PREPARED_REPORT, i);
+	for (i = 0; i < 3; i++)
+		cr_assert_eq(
+		    reason_add_rcpt_report(&s.sp, parent.inode, 0, "r", i), 0);
+	fd = spool_open_file(&s.sp, SPOOL_INCOMING, parent.inode, O_RDONLY);
+	cr_assert_eq(prepared_lock(fd), 0);
+	cr_assert_eq(queue_file_read(fd, &file), 0);
+	sys.openat = openat_counted;
+	s.sp.sys = &sys;
+	cr_expect_eq(
+	    spool_settle_message(&s.sp, fd, &file, parent.inode, count, &n), 0);
+	s.sp.sys = &fault_sys;
+	cr_expect_eq(n, 3u);
+	cr_expect_eq(reads_of_bounce, 1u);
+	for (i = 0; i < 5; i++)
+		cr_expect_lt(faccessat(s.sp.dir[SPOOL_PREPARED],
+				 name_of(&parent, PREPARED_REPORT, i), F_OK, 0),
+		    0);
 	close(fd);
 }
 
