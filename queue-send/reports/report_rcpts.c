@@ -341,7 +341,7 @@ report_rcpts_tell(struct report_rcpts *w,
 	w->each = each;
 	w->arg = arg;
 	r = read_reasons(w, tell_line);
-	return r < 0 || !has_lost(w) ? r : tell_lost(w);
+	return r != 0 || !has_lost(w) ? r : tell_lost(w);
 }
 
 void

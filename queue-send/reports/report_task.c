@@ -368,8 +368,8 @@ tell_alone(void *arg, const struct report_rcpt *to)
 	int r;
 
 	if (t->nalone == REPORTS_ALONE_MAX) {
-		t->left++;
-		return 0;
+		t->left = true;
+		return 1;
 	}
 	r = verp_report_to(t->sender, w->rcpts.address, t->domain, sender);
 	if (r < 0)

@@ -253,7 +253,7 @@ one_is_done(struct send *s, struct report_task *t)
 		has_to_wait(s, m);
 		return;
 	}
-	if (t->left > 0) {
+	if (t->left) {
 		messages_put(&s->messages, m, LIST_UNREPORTED);
 		return;
 	}
