@@ -193,6 +193,15 @@ next_target(const struct connect_race *race)
 	return i;
 }
 
+/* The last failure is not the result where another address is left. */
+static void
+tell_failure(struct connect_race *race)
+{
+	if (any_under_way(race) != NULL ||
+	    next_target(race) < race->plan.targets->count)
+		race->plan.goes_on(race->arg, &race->last);
+}
+
 static struct attempt *
 free_attempt(struct connect_race *race)
 {
@@ -246,8 +255,10 @@ begin_next(struct connect_race *race)
 			close_attempt(a);
 		}
 		note_failure(race, target, r, bind);
-		if (!race->last.ours)
+		if (!race->last.ours) {
+			tell_failure(race);
 			continue;
+		}
 		/* Another one is under way: it comes back when that fails. */
 		race->plan.over[target] = false;
 		return any_under_way(race) != NULL;
@@ -292,6 +303,7 @@ on_ready(evutil_socket_t sock, short what, void *arg)
 	}
 	close_attempt(a);
 	note_failure(race, a->target, r, false);
+	tell_failure(race);
 	go_on(race);
 }
 

@@ -106,24 +106,44 @@ source_text(const struct reach *r, char out[INET6_ADDRSTRLEN])
 		    AF_INET6, &r->source.in6.sin6_addr, out, INET6_ADDRSTRLEN);
 }
 
+/* The address that has failed becomes the current one. */
 static void
-fail_to_connect(struct reach *r, const struct connect_result *result)
+take_failure(
+    struct reach *r, const struct connect_result *result, struct verdict *why)
 {
-	struct reach_failure failure = { .ours = result->ours };
-	const struct lookup_wanted wanted = wanted_of(r);
 	char from[INET6_ADDRSTRLEN] = "";
 
 	choose_peer(r, result->target);
 	if (result->bind) {
 		source_text(r, from);
-		verdict_set(&failure.why, AGENT_DEFERRED, "4.3.5",
+		verdict_set(why, AGENT_DEFERRED, "4.3.5",
 		    "connect to %s: address %s to connect from: %s", r->relay,
 		    from, strerror(-result->result));
 	} else {
-		verdict_set(&failure.why, AGENT_DEFERRED,
+		verdict_set(why, AGENT_DEFERRED,
 		    result->ours ? "4.3.0" : "4.4.1", "connect to %s: %s",
 		    r->relay, strerror(-result->result));
 	}
+}
+
+static void
+on_going_on(void *arg, const struct connect_result *result)
+{
+	struct reach *r = arg;
+	struct verdict why = { 0 };
+
+	take_failure(r, result, &why);
+	r->ops->goes_on(r->arg, &why);
+	verdict_done(&why);
+}
+
+static void
+fail_to_connect(struct reach *r, const struct connect_result *result)
+{
+	struct reach_failure failure = { .ours = result->ours };
+	const struct lookup_wanted wanted = wanted_of(r);
+
+	take_failure(r, result, &failure.why);
 	if (!result->ours)
 		lookup_forget(r->lookups, &wanted);
 	fail(r, &failure);
@@ -179,6 +199,7 @@ try_targets(struct reach *r)
 		.limit_all = r->limit_all - r->used,
 		.head_start = r->head_start,
 		.source = &r->source,
+		.goes_on = on_going_on,
 	};
 	struct connect_result failed;
 
@@ -273,12 +294,15 @@ go_on_waiting(struct reach *r)
 	struct reach_failure failure = { .no_more = true };
 
 	r->waiting = false;
-	if (is_left(r))
+	if (is_left(r)) {
+		if (r->held.result < 0)
+			on_going_on(r, &r->held);
 		try_targets(r);
-	else if (r->held.result < 0)
+	} else if (r->held.result < 0) {
 		fail_to_connect(r, &r->held);
-	else
+	} else {
 		fail(r, &failure);
+	}
 }
 
 static void

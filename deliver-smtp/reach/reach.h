@@ -16,7 +16,12 @@
  * The next address is tried when one has failed, or after the head start while
  * the earlier ones go on (RFC 8305, section 5); one that is less preferred only
  * when all better ones have failed. At most CONNECT_AT_ONCE sockets connect at
- * a time. When one is connected the others are closed before it is told. */
+ * a time. When one is connected the others are closed before it is told.
+ *
+ * connect.c tells of each address that has failed while another one is left,
+ * by connect_plan.goes_on; the failure of the last one is the result. reach.c
+ * puts the failure into words and tells the session, by reach_ops.goes_on,
+ * which writes the line next-host. */
 
 #define CONNECT_AT_ONCE 4
 
@@ -25,6 +30,15 @@ struct connect_source {
 	struct sockaddr_in in;
 	struct sockaddr_in6 in6;
 };
+
+struct connect_result {
+	int result;    /* a connected non-blocking socket, or -errno */
+	size_t target; /* that was connected, or has failed last */
+	bool ours; /* no descriptor, no memory: says nothing about the site */
+	bool bind; /* the address to connect from was refused; ours as well */
+};
+
+typedef void connect_fn(void *arg, const struct connect_result *result);
 
 struct connect_plan {
 	struct event_base *base;
@@ -35,22 +49,16 @@ struct connect_plan {
 	usec_t limit, limit_all; /* of one address; of all of them */
 	usec_t head_start;       /* 0: one after the other */
 	const struct connect_source *source;
-};
-
-struct connect_result {
-	int result;    /* a connected non-blocking socket, or -errno */
-	size_t target; /* that was connected, or has failed last */
-	bool ours; /* no descriptor, no memory: says nothing about the site */
-	bool bind; /* the address to connect from was refused; ours as well */
+	/* An address has failed, and another one is left. It may come before
+	 * connect_start() returns. The race stays. */
+	connect_fn *goes_on;
 };
 
 struct connect_race;
 
-/* The socket is then the caller's. The race is gone when it is called; it comes
- * from the loop. */
-typedef void connect_fn(void *arg, const struct connect_result *result);
-
-/* -errno with *ret_failed: every address failed at once. */
+/* The socket is then the caller's. The race is gone when done() is called,
+ * which comes from the loop. -errno with *ret_failed: every address failed at
+ * once. */
 int connect_start(const struct connect_plan *plan, connect_fn *done, void *arg,
     struct connect_result *ret_failed, struct connect_race **ret_race);
 void connect_cancel(struct connect_race **race);
@@ -73,6 +81,9 @@ struct reach_ops {
 	 * yet. loops: as mx_judge() had it. False: the callee goes another way,
 	 * and maybe the reach is gone. */
 	bool (*found)(void *arg, const struct mx_set *set, bool loops);
+	/* This address, peer and relay, has failed, and another one is left.
+	 * The reach stays. */
+	void (*goes_on)(void *arg, const struct verdict *why);
 	/* The socket is the callee's. */
 	void (*connected)(void *arg, int sock);
 	/* Nothing is left to be tried. The text is the callee's. */

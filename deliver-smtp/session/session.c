@@ -306,6 +306,28 @@ on_connected(void *arg, int sock)
 }
 
 static void
+on_goes_on(void *arg, const struct verdict *why)
+{
+	struct session *s = arg;
+
+	session_trace(s, s->reach.relay, buf_str(&why->text));
+	log_next_host(s->delivery->id, s->reach.relay, session_left(s),
+	    why->dsn, buf_str(&why->text));
+}
+
+/* Behind a failure to look up or to connect. */
+static bool
+fall_back(struct session *s, const struct reach_failure *failure)
+{
+	if (!session_may_fall_back(s))
+		return false;
+	log_next_host(s->delivery->id,
+	    failure->unknown ? "none" : s->reach.relay, session_left(s),
+	    s->why.dsn, buf_str(&s->why.text));
+	return reach_fall_back(&s->reach);
+}
+
+static void
 on_failed(void *arg, struct reach_failure *failure)
 {
 	struct session *s = arg;
@@ -330,7 +352,7 @@ on_failed(void *arg, struct reach_failure *failure)
 	session_trace(s, s->reach.relay, buf_str(&s->why.text));
 	s->in_clear = false;
 	if (failure->permanent == NULL && !failure->ours &&
-	    session_may_fall_back(s) && reach_fall_back(&s->reach))
+	    fall_back(s, failure))
 		return;
 	settled = failure->permanent != NULL &&
 	    domain_failed(
@@ -383,6 +405,7 @@ on_late(void *arg)
 
 static const struct reach_ops reach_ops = {
 	.found = on_found,
+	.goes_on = on_goes_on,
 	.connected = on_connected,
 	.failed = on_failed,
 	.late = on_late,

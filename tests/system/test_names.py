@@ -159,4 +159,5 @@ class Names(SystemTest):
         i = self.world("nameserver 127.0.0.1\noptions timeout:1 attempts:3\n", "to-late smtp:late.example\n")
         i.inject(HELLO, "x@to-late")
         self.assertEqual(self.result(i, "x@to-late")[:3], ("sent", "2.0.0", "lazy.example[192.0.2.2]:25"))
+        self.assertTrue(i.log_has(r": relay=\S+, nrcpt=1, dsn=4\.4\.1 \(connect to \S+: Connection refused\)"))
         i.stop()

@@ -6,13 +6,14 @@ import re
 from case import SystemTest, needs_root
 from instance import wait
 from smtp_site import Site
+from test_trace import Tracing
 
 HELLO = b"Subject: hello\n\nhello\n"
 OFTEN = {"minimal_backoff_time": "1h", "maximal_backoff_time": "1h"}  # a second attempt never comes
 
 
 @needs_root
-class NextHost(SystemTest):
+class NextHost(Tracing):
     def site(self, **options):
         made = Site(**options)
         self.addCleanup(made.stop)
@@ -28,8 +29,8 @@ class NextHost(SystemTest):
                 continue
         raise AssertionError("no port for both")
 
-    def started(self, site, **conf):
-        i = self.instance(queues=1, routing=f"test.example local\n* smtp:[two.example]:{site.port}\n",
+    def started(self, site, host="two.example", **conf):
+        i = self.instance(queues=1, routing=f"test.example local\n* smtp:[{host}]:{site.port}\n",
                           conf=OFTEN | {"smtp_connection_cache_time_limit": "0", "smtp_host_lookup": "native",
                                         "smtp_randomize_addresses": "no"} | conf)
         hosts = i.dir / "hosts"
@@ -52,6 +53,35 @@ class NextHost(SystemTest):
             self.assertNotIn("status=deferred", i.log())
             self.assertEqual(len(re.findall(rf"relay=two\.example\[127\.0\.0\.2\]:{first.port}, nrcpt=2, dsn=4\.\S+ \(",
                                             i.log())), 1, i.log())
+
+    def left(self, i):
+        return re.findall(r"^deliver-smtp/1: \w+: (relay=\S+, nrcpt=.*)", i.log(), re.M)
+
+    # mutation: deliver-smtp/session/session.c, on_goes_on() does nothing.
+    def test_N1_each_address_that_cannot_be_connected_to_is_in_the_log(self):
+        site = self.site()
+        i = self.started(site)
+        _, path = self.traced(i, "two.example")
+        i.inject(HELLO, "x@away.example", "y@away.example")
+        i.wait_empty()
+        wait(lambda: "(the message)" in path.read_text(), what="the dialogue")
+        i.stop()
+        relay = f"two.example[127.0.0.2]:{site.port}"
+        self.assertEqual(self.left(i), [f"relay={relay}, nrcpt=2, dsn=4.4.1 (connect to {relay}: Connection refused)"])
+        self.assertIn(f"{relay} * connect to {relay}: Connection refused\n", path.read_text())
+
+    # mutation: deliver-smtp/session/session.c, fall_back() without log_next_host().
+    def test_N39_each_next_hop_before_the_fallback_is_in_the_log(self):
+        site = self.site()
+        i = self.started(site, "127.0.0.3", smtp_fallback_relay=f"[none.invalid] [127.0.0.1]:{site.port}")
+        i.inject(HELLO, "x@away.example")
+        i.wait_empty()
+        i.stop()
+        relay = f"127.0.0.3[127.0.0.3]:{site.port}"
+        left = self.left(i)
+        self.assertEqual(left[0], f"relay={relay}, nrcpt=1, dsn=4.4.1 (connect to {relay}: Connection refused)")
+        self.assertRegex(left[1], r"^relay=none, nrcpt=1, dsn=4\.4\.\d \(name of host none\.invalid: ")
+        self.assertEqual(len(left), 2)
 
     def test_N28_not_where_the_message_may_have_been_taken(self):
         first, second = self.two(lambda *_: None)

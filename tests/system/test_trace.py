@@ -16,7 +16,7 @@ SECRET = "Gr4ss-green"
 SECRET_B64 = "AG1lQHByb3ZpZGVyLmV4YW1wbGUAR3I0c3MtZ3JlZW4="
 
 
-class Trace(SystemTest):
+class Tracing(SystemTest):
     def traced(self, i, *words):
         """The command, when its queue knows of it, and the file that it writes."""
         begun = i.log().count(": trace of ")
@@ -33,6 +33,8 @@ class Trace(SystemTest):
             command.send_signal(signal.SIGINT)
         command.wait()
 
+
+class Trace(Tracing):
     def site(self, **options):
         made = Site(**options)
         self.addCleanup(made.stop)

@@ -27,7 +27,18 @@ struct field {
 	size_t nsocks;
 	bool done;
 	struct connect_result result;
+	bool told[MX_TARGETS_MAX]; /* failed while another one was left */
 };
+
+static void
+on_goes_on(void *arg, const struct connect_result *result)
+{
+	struct field *f = arg;
+
+	cr_expect_lt(result->result, 0);
+	cr_expect_not(f->told[result->target], "told twice");
+	f->told[result->target] = true;
+}
 
 static void
 open_field(struct field *f)
@@ -40,7 +51,8 @@ open_field(struct field *f)
 		.limit = NEVER,
 		.limit_all = NEVER,
 		.head_start = SHORTLY,
-		.source = &f->source };
+		.source = &f->source,
+		.goes_on = on_goes_on };
 }
 
 static void
@@ -139,6 +151,7 @@ Test(connect, N1_the_next_address_after_the_head_start)
 	cr_expect_geq(f.result.result, 0);
 	cr_expect_eq(f.result.target, 2);
 	cr_expect_not(f.over[0] || f.over[1] || f.over[2]);
+	cr_expect_not(f.told[0] || f.told[1], "none has failed");
 	close_field(&f);
 }
 
@@ -154,7 +167,7 @@ Test(connect, N1_a_worse_one_only_when_the_better_failed)
 	run(&f);
 	cr_expect_geq(f.result.result, 0);
 	cr_expect_eq(f.result.target, 1);
-	cr_expect(f.over[0]);
+	cr_expect(f.over[0] && f.told[0]);
 	close_field(&f);
 }
 
@@ -173,6 +186,7 @@ Test(connect, N1_one_after_the_other_without_a_head_start)
 	close_field(&f);
 }
 
+/* mutation: deliver-smtp/reach/connect.c, on_ready() without tell_failure(). */
 Test(connect, N1_at_once_after_a_refusal)
 {
 	struct field f;
@@ -186,6 +200,7 @@ Test(connect, N1_at_once_after_a_refusal)
 	cr_expect_geq(f.result.result, 0);
 	cr_expect_eq(f.result.target, 2);
 	cr_expect(f.over[0] && f.over[1] && !f.over[2]);
+	cr_expect(f.told[0] && f.told[1] && !f.told[2]);
 	close_field(&f);
 }
 
@@ -202,6 +217,8 @@ Test(connect, N1_all_within_one_limit)
 	run(&f);
 	cr_expect_eq(f.result.result, -ETIMEDOUT);
 	cr_expect_not(f.result.ours);
+	for (i = 0; i < 6; i++)
+		cr_expect_not(f.told[i], "no other one follows");
 	close_field(&f);
 }
 
@@ -216,6 +233,9 @@ Test(connect, N1_none)
 	cr_expect_eq(f.result.result, -ECONNREFUSED);
 	cr_expect_not(f.result.ours);
 	cr_expect(f.over[0] && f.over[1]);
+	/* The failure of the last one is the result. */
+	cr_expect_neq(f.told[0], f.told[1]);
+	cr_expect_not(f.told[f.result.target]);
 	close_field(&f);
 }
 
