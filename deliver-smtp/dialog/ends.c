@@ -70,9 +70,19 @@ step_give_up(struct dialog *d)
 	step_settle_all(d, &d->end.why);
 }
 
+/* A mechanism was refused for good, and the next one is not: perhaps the server
+ * would have taken it. */
+static void
+soften_auth(struct dialog *d)
+{
+	if (d->state == DIALOG_AUTH)
+		verdict_soften(&d->refusal);
+}
+
 void
 step_set_protocol_error(struct dialog *d, const char *what)
 {
+	soften_auth(d);
 	verdict_set(&d->end.why, AGENT_DEFERRED, "4.5.0",
 	    "protocol error of %s while %s: %s", d->task.peer, step_doing(d),
 	    what);
@@ -167,6 +177,8 @@ lose(struct dialog *d, bool silent)
 		d->state = DIALOG_CLOSED;
 		return;
 	}
+	if (silent)
+		soften_auth(d);
 	if (step_fate(d) == FATE_COMMAND && (d->refused || !silent))
 		step_release_held(d);
 	step_give_up(d);
@@ -207,6 +219,7 @@ dialog_abandon(struct dialog *d, const char *dsn, const char *text)
 	if (d->state == DIALOG_CLOSED)
 		return;
 	verdict_set(&d->end.why, AGENT_DEFERRED, dsn, "%s", text);
+	d->auth_refused = false; /* that is not the reason */
 	step_give_up(d);
 	d->end.site_failed = d->end.site_doubted = false;
 	d->end.try_next = d->end.lockstep = false;
