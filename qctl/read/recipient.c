@@ -11,6 +11,7 @@
 struct note {
 	size_t at; /* from 1; 0: none */
 	usec_t when_wall;
+	bool told; /* of all reasons so far */
 };
 
 struct notes {
@@ -31,6 +32,7 @@ take_reason(const struct reason *reason, void *arg)
 	if (reason->index < n->first || reason->index - n->first >= n->count)
 		return 0;
 	note = &n->notes[reason->index - n->first];
+	note->told = false;
 	if (note->at != 0 && note->when_wall > reason->when_wall)
 		return 0;
 	r = buf_printf(&n->texts, "%s%s%s", reason->dsn,
@@ -41,7 +43,33 @@ take_reason(const struct reason *reason, void *arg)
 		r = buf_add(
 		    &n->texts, reason->relay, strlen(reason->relay) + 1);
 	if (r == 0)
-		*note = (struct note){ at, reason->when_wall };
+		*note =
+		    (struct note){ .at = at, .when_wall = reason->when_wall };
+	return r;
+}
+
+static void
+take_told(uint32_t index, void *arg)
+{
+	struct notes *n = arg;
+	uint32_t i;
+
+	if (index >= n->first && index - n->first < n->count)
+		n->notes[index - n->first].told = true;
+	for (i = 0; index == REASON_ALL && i < n->count; i++)
+		n->notes[i].told = true;
+}
+
+static int
+read_reasons(struct notes *n, const struct message *m)
+{
+	const struct spool *sp = m->sp;
+	int r = 0;
+
+	if (sp->dir[SPOOL_DEFER] >= 0)
+		r = reason_read(sp, SPOOL_DEFER, m->inode, take_reason, n);
+	if (r != -ENOMEM && sp->dir[SPOOL_BOUNCE] >= 0)
+		r = reason_read_told(sp, m->inode, take_reason, take_told, n);
 	return r;
 }
 
@@ -50,20 +78,13 @@ take_reason(const struct reason *reason, void *arg)
 static int
 load(struct notes *n, const struct message *m, uint32_t first)
 {
-	static const enum spool_dir dirs[] = { SPOOL_DEFER, SPOOL_BOUNCE };
 	const uint32_t left = m->file.rcpt_count - first;
-	size_t i;
 
 	n->first = first;
 	n->count = left < MESSAGE_BATCH ? left : MESSAGE_BATCH;
 	memset(n->notes, 0, n->count * sizeof(*n->notes));
 	buf_reset(&n->texts);
-	for (i = 0; i < ARRAY_LEN(dirs); i++)
-		if (m->sp->dir[dirs[i]] >= 0 &&
-		    reason_read(m->sp, dirs[i], m->inode, take_reason, n) ==
-			-ENOMEM)
-			return -ENOMEM;
-	return 0;
+	return read_reasons(n, m) == -ENOMEM ? -ENOMEM : 0;
 }
 
 static void
@@ -71,6 +92,7 @@ add_note(const struct notes *n, uint32_t index, struct recipient *r)
 {
 	const struct note *note = &n->notes[index - n->first];
 
+	r->told = note->told;
 	if (note->at == 0)
 		return;
 	r->reason = n->texts.data + note->at - 1;

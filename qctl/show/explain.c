@@ -16,9 +16,11 @@
 #define TEXT_MAX   2100
 #define POISON     "5.3.0 " /* of a recipient that is pending */
 
-/* Recipients of one domain, with one mark and one last reason. */
+/* Recipients of one domain, with one mark and one last reason, of whom the
+ * sender was told alike. */
 struct group {
 	enum rcpt_mark mark;
+	const char *told;
 	char *address; /* the first */
 	char *reason;  /* "" : none */
 	usec_t when_wall;
@@ -48,10 +50,22 @@ mark_index(enum rcpt_mark mark)
 
 /* ---- groups ---- */
 
+/* "": not failed. */
+static const char *
+told_of(const struct recipient *one)
+{
+	if (one->rcpt->mark != RCPT_FAILED)
+		return "";
+	if (!dsn_wants(one->rcpt->dsn.notify, DSN_FAILURE))
+		return "the sender asked for no report";
+	return one->told ? "reported to the sender" : "not reported yet";
+}
+
 static bool
 belongs(const struct group *g, const struct recipient *one, const char *reason)
 {
 	return g->mark == one->rcpt->mark && strcmp(g->reason, reason) == 0 &&
+	    strcmp(g->told, told_of(one)) == 0 &&
 	    domain_is_same(
 		address_domain(g->address), address_domain(one->rcpt->address));
 }
@@ -63,6 +77,7 @@ add_group(struct page *p, const struct recipient *one, const char *reason)
 
 	*g = (struct group){
 		.mark = one->rcpt->mark,
+		.told = told_of(one),
 		.address = strdup(one->rcpt->address),
 		.reason = strdup(reason),
 		.when_wall = one->when_wall,
@@ -247,7 +262,7 @@ add_tried(struct page *p, const struct group *g, uint32_t attempts)
 }
 
 static int
-add_failed(struct page *p, const struct group *g, uint32_t reports)
+add_failed(struct page *p, const struct group *g)
 {
 	int r = buf_add_str(&p->out, "    Failed: ");
 
@@ -258,23 +273,19 @@ add_failed(struct page *p, const struct group *g, uint32_t reports)
 		if (r == 0)
 			r = add_clean(p, g->reason);
 	}
-	return r < 0 ? r
-		     : buf_add_str(&p->out,
-			   reports > 0 ? "; reported to the sender.\n"
-				       : "; not reported yet.\n");
+	return r < 0 ? r : buf_printf(&p->out, "; %s.\n", g->told);
 }
 
 /* The fate of a group so far, and the state of its destination. */
 static int
-add_group_lines(
-    struct page *p, const struct group *g, uint32_t attempts, uint32_t reports)
+add_group_lines(struct page *p, const struct group *g, uint32_t attempts)
 {
 	const bool expanded = (p->m->file.flags & QUEUE_FILE_EXPANDED) != 0;
 	struct answer answer = { .fact = take_address_fact, .arg = p };
 	int r = 0;
 
 	if (g->mark == RCPT_FAILED)
-		return add_failed(p, g, reports);
+		return add_failed(p, g);
 	if (g->reason[0] != '\0')
 		r = add_tried(p, g, attempts);
 	if (r < 0 || !p->runs || p->m->dir != SPOOL_DEFERRED)
@@ -289,17 +300,15 @@ static int
 add_groups(struct page *p)
 {
 	const uint32_t attempts = reason_attempts(p->m->sp, p->m->inode);
-	uint32_t reports = 0;
 	size_t i;
 	int r = 0;
 
-	(void)reason_count_reports(p->m->sp, p->m->inode, &reports);
 	if (message_is_given_up(p->m))
 		r = buf_add_str(&p->out,
 		    "    Given up: by an operator. Next: what the next attempt "
 		    "cannot deliver fails, and is reported.\n");
 	for (i = 0; r == 0 && i < p->count; i++)
-		r = add_group_lines(p, &p->groups[i], attempts, reports);
+		r = add_group_lines(p, &p->groups[i], attempts);
 	if (r == 0 && p->left_out > 0) {
 		r = buf_add_str(&p->out, "    And ");
 		if (r == 0)

@@ -131,6 +131,17 @@ class Deferred(Explain):
         self.expect(i, ["sender=t@*"], r"[0-9A-F]+: deferred; 1 recipient to be delivered, 1 failed",
                     r"Failed: 1 recipient at bad\.example: 5\.1\.1 no; reported to the sender\.")
 
+    # mutation: qctl/read/recipient.c: take_told() takes each line for one of all.
+    def test_C15_reported_is_said_of_each_recipient(self):
+        i, _ = self.later(report_rate_limit=1)
+        i.inject(HELLO, *(f"r{n}@bad.example" for n in range(23)), sender="list-@test.example-@[]")
+        self.expect(i, ["sender=list-@*"], r"[0-9A-F]+: deferred; 0 recipients to be delivered, 23 failed",
+                    r"Failed: 20 recipients at bad\.example: 5\.1\.1 no; reported to the sender\.",
+                    r"Failed: 3 recipients at bad\.example: 5\.1\.1 no; not reported yet\.")
+        i.inject(HELLO, "x@bad.example", "y@later.example", sender="t@test.example", args=["-N", "never"])
+        self.expect(i, ["sender=t@*"],
+                    r"Failed: 1 recipient at bad\.example: 5\.1\.1 no; the sender asked for no report\.")
+
     def test_parked(self):
         site = self.site(mute=True)
         i = self.running(queues=1, routing=f"* smtp:127.0.0.1:{site.port}\n",
