@@ -176,17 +176,19 @@ any_under_way(const struct connect_race *race)
 	return NULL;
 }
 
-/* The first target that may begin now; the count of targets: there is none. */
+/* The best target that may begin now, of equal ones the first; the count of
+ * targets: there is none. */
 static size_t
 next_target(const struct connect_race *race)
 {
 	const struct mx_targets *t = race->plan.targets;
 	const struct attempt *other = any_under_way(race);
-	size_t i;
+	size_t i = t->count, k;
 
-	for (i = 0; i < t->count; i++)
-		if (!race->plan.over[i] && !is_under_way(race, i))
-			break;
+	for (k = 0; k < t->count; k++)
+		if (!race->plan.over[k] && !is_under_way(race, k) &&
+		    (i == t->count || t->list[k].rank < t->list[i].rank))
+			i = k;
 	if (i < t->count && other != NULL &&
 	    t->list[i].rank != t->list[other->target].rank)
 		return t->count;

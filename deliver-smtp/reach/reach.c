@@ -273,7 +273,8 @@ is_target(const struct mx_targets *targets, const struct mx_target *t)
 	return false;
 }
 
-/* The order of the best hosts, which are being tried, stays. */
+/* The places of the targets that are being tried stay. One of a better rank may
+ * come behind them: the families share more attempts now. */
 static void
 take_rest(struct reach *r, const struct mx_set *set)
 {

@@ -134,7 +134,8 @@ struct reach {
 
 /* Each calls one of these as its last act, maybe before it returns. */
 void reach_start(struct reach *r);
-/* The current address once more; the first, if there was none yet. */
+/* The current address once more, or one of a better rank that DNS has named
+ * since; the first, if there was none yet. */
 void reach_again(struct reach *r);
 /* Would reach_next() have one? */
 bool reach_has_next(const struct reach *r);

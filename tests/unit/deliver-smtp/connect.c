@@ -171,6 +171,24 @@ Test(connect, N1_a_worse_one_only_when_the_better_failed)
 	close_field(&f);
 }
 
+/* What a second answer of DNS adds to the list may be better than what stands
+ * before it.
+ *
+ * mutation: deliver-smtp/reach/connect.c, next_target() takes the first. */
+Test(connect, N1_the_better_one_first_wherever_it_stands)
+{
+	struct field f;
+
+	open_field(&f);
+	add_refusal(&f, 10);
+	(void)add_server(&f, 20);
+	(void)add_server(&f, 10);
+	run(&f);
+	cr_expect_geq(f.result.result, 0);
+	cr_expect_eq(f.result.target, 2);
+	close_field(&f);
+}
+
 Test(connect, N1_one_after_the_other_without_a_head_start)
 {
 	struct field f;
