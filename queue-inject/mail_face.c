@@ -5,6 +5,7 @@
 
 #include "base/address.h"
 #include "base/clock.h"
+#include "base/domain.h"
 #include "smtp/verp.h"
 
 #include <errno.h>
@@ -192,22 +193,34 @@ add_recipients(struct inject *inject)
 	return 0;
 }
 
+/* A header in ASCII needs no SMTPUTF8: a domain is in A-labels. The part that
+ * VERP varies is no part of the author's address. */
+static void
+find_author(const struct buf *stored, char out[ADDRESS_FOLDED_MAX + 1])
+{
+	char sender[ADDRESS_MAX + 1] = "";
+
+	if (stored->len > 0)
+		memcpy(sender, stored->data,
+		    verp_base_len(stored->data, stored->len));
+	if (domain_is_utf8(address_domain(sender)))
+		(void)address_fold(sender, out);
+	else
+		memcpy(out, sender, sizeof(sender));
+}
+
 static int
 complete_header(struct inject *inject)
 {
 	struct identity *id = &inject->identity;
-	const struct buf *stored = &inject->envelope.sender;
-	char sender[ADDRESS_MAX + 1] = "";
+	char sender[ADDRESS_FOLDED_MAX + 1];
 	struct message_author author = { .host = id->host,
 		.address = sender,
 		.full_name = inject->options.full_name,
 		.wall = clock_wall() };
 	char daemon_address[sizeof(id->domain) + sizeof("MAILER-DAEMON@")];
 
-	/* The part that VERP varies is no part of the author's address. */
-	if (stored->len > 0)
-		memcpy(sender, stored->data,
-		    verp_base_len(stored->data, stored->len));
+	find_author(&inject->envelope.sender, sender);
 	snprintf(daemon_address, sizeof(daemon_address), "MAILER-DAEMON@%s",
 	    id->domain);
 	arc4random_buf(&author.random, sizeof(author.random));
