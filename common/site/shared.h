@@ -115,8 +115,9 @@ void shared_forget(
 
 /* barred is asked before a place is given, and gives true where there is to be
  * none now, whatever the window: the site is full then, and its scheduler no
- * waiter. The caller calls sched_site_ready() when that may have changed.
- * barred must not call anything here but open(). NULL: none is barred. */
+ * waiter. The caller calls sched_site_ready() when that may have changed. Of
+ * what is here barred may call shared_table(), shared_transport() and, of the
+ * table, name(), open() and close() of what it opened. NULL: none is barred. */
 void shared_set_barred(struct shared *shared,
     bool (*barred)(void *ctx, struct site *site), void *ctx);
 /* The transport that a site was opened with. */
