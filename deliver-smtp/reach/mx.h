@@ -92,8 +92,10 @@ enum mx_verdict mx_judge(const struct mx_set *set, bool loops);
 
 /* ---- the name of a set (route/mx_site.h) ---- */
 
-/* Of the hosts that may be tried. -ENOENT: the set has none, since it is not of
- * MX records, or not all of it is known. */
+/* Of the hosts of MX records; with loops of those before the first record that
+ * names this host. A host that is this one by its addresses alone counts, so
+ * that both answers of a lookup have one name. -ENOENT: the set has none, since
+ * it is not of MX records, or not all of it is known. */
 int mx_name(const struct mx_set *set, bool loops, char out[MX_SITE_MAX + 1]);
 /* Is it one of the hosts that may be tried? */
 bool

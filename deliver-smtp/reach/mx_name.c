@@ -36,10 +36,11 @@ has(const struct names *n, const char *name)
 	return false;
 }
 
+/* By the MX records alone: addresses may come later than the first answer. */
 static void
 gather(const struct mx_set *set, bool loops, struct names *n)
 {
-	const uint32_t limit = mx_limit(set, loops);
+	const uint32_t limit = loops ? set->ours_from : MX_NOT_OURS;
 	size_t i;
 
 	n->count = 0;

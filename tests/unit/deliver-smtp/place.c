@@ -94,6 +94,22 @@ Test(place, N27_sets_without_a_name)
 	cr_expect_str_eq(name, "mx:a.test+b.test");
 }
 
+/* The addresses of a worse host may come with the second answer alone: the name
+ * is that of the first answer, else the delivery would move for each.
+ *
+ * mutation: deliver-smtp/reach/mx_name.c, gather() by mx_limit(). */
+Test(place, N27_addresses_do_not_change_the_name)
+{
+	char name[MX_SITE_MAX + 1];
+	struct mx_set set = make_set("a.test:10 b.test:20 c.test:30");
+
+	set.hosts[1].ours = true;
+	cr_expect_eq(mx_name(&set, true, name), 0);
+	cr_expect_str_eq(name, "mx:a.test+b.test+c.test");
+	cr_expect_not(mx_has_host(&set, true, "b.test", 6));
+	cr_expect_not(mx_has_host(&set, true, "c.test", 6));
+}
+
 Test(place, N27_no_next_hop_has_such_a_name)
 {
 	struct nexthop hop;
