@@ -307,9 +307,7 @@ inforce_write(
 
 /* ---- in memory ---- */
 
-static const char *const kept_names[] = { NAME, ROUTING, SENDERS, PROGRAMS,
-	ALIASES, TLS, PASSWORDS };
-_Static_assert(ARRAY_LEN(kept_names) == INFORCE_NFILES, "inforce.h");
+_Static_assert(INFORCE_NFILES == NCOPIES + 1, "the copies, and NAME");
 
 void
 inforce_let_go(struct inforce_kept *kept)
@@ -354,8 +352,9 @@ inforce_keep(const struct base *b, struct inforce_kept *kept)
 	size_t i;
 
 	inforce_let_go(kept);
-	for (i = 0; i < INFORCE_NFILES; i++)
-		keep(b, kept_names[i], &kept->file[i]);
+	for (i = 0; i < NCOPIES; i++)
+		keep(b, copy_rows[i].name, &kept->file[i]);
+	keep(b, NAME, &kept->file[i]);
 }
 
 char *

@@ -185,7 +185,7 @@ int inforce_write(
 /* Keep them in memory, names and content: a child that is started while the
  * disk of QUEUE_BASE does not answer reads them nevertheless. What was kept
  * before is let go; what cannot be kept is read from the disk. */
-#define INFORCE_NFILES 7
+#define INFORCE_NFILES 8
 struct inforce_file {
 	bool open;
 	int fd;

@@ -497,3 +497,62 @@ Test(base, F10_what_is_in_force_was_judged_itself)
 	conf_done(&conf);
 	base_close(&base);
 }
+
+static bool
+is_kept(const struct inforce_kept *kept, const char *name)
+{
+	struct stat want, got;
+	size_t i;
+
+	cr_assert_eq(fstatat(base.fd, name, &want, 0), 0, "%s", name);
+	for (i = 0; i < INFORCE_NFILES; i++)
+		if (kept->file[i].open && kept->file[i].text != NULL &&
+		    fstat(kept->file[i].fd, &got) == 0 &&
+		    got.st_ino == want.st_ino)
+			return true;
+	return false;
+}
+
+/* mutation: qscheduler/supervisor/inforce.c: inforce_keep() begins at the
+ * second of the copies. */
+Test(base, D31_each_file_in_force_is_kept_in_memory)
+{
+	static const struct {
+		const char *parameter, *text, *copy;
+	} rows[] = {
+		{ "routing_file", "a.test local\n", "routing" },
+		{ "programs_file", "#\n", "programs" },
+		{ "alias_file", "a: b\n", "aliases" },
+		{ "smtp_tls_policy_file", "a.test may\n", "tls-policy" },
+		{ "smtp_password_file", "a.test me secret\n", "passwords" },
+		{ "sender_rewrite", "@a.test @b.test\n", "sender-rewrite" },
+		{ "sender_dependent_relayhost", "@a.test b.test\n",
+		    "sender-relays" },
+	};
+	struct inforce_kept kept = { 0 };
+	struct buf text = { 0 };
+	struct conf conf = { 0 };
+	char file[96];
+	size_t i;
+
+	cr_assert_eq(open_it(path), 0);
+	(void)buf_printf(&text, "queue_base = %s\n", path);
+	for (i = 0; i < ARRAY_LEN(rows); i++) {
+		(void)buf_printf(&text, "%s = %s/%s\n", rows[i].parameter, dir,
+		    rows[i].copy);
+		put(rows[i].copy, rows[i].text);
+	}
+	put("conf", buf_str(&text));
+	buf_done(&text);
+	snprintf(file, sizeof(file), "%s/conf", dir);
+	cr_assert_eq(conf_load(file, &conf, &error), 0, "%s", buf_str(&error));
+	cr_assert_eq(
+	    inforce_write(&base, &conf, &error), 0, "%s", buf_str(&error));
+	inforce_keep(&base, &kept);
+	cr_expect(is_kept(&kept, "conf"));
+	for (i = 0; i < ARRAY_LEN(rows); i++)
+		cr_expect(is_kept(&kept, rows[i].copy), "%s", rows[i].copy);
+	inforce_let_go(&kept);
+	conf_done(&conf);
+	base_close(&base);
+}
