@@ -222,6 +222,26 @@ Test(connect, N1_at_once_after_a_refusal)
 	close_field(&f);
 }
 
+/* connect() itself refuses a broadcast address of TCP.
+ *
+ * mutation: deliver-smtp/reach/connect.c, begin_next() without tell_failure().
+ */
+Test(connect, N1_one_that_fails_at_once)
+{
+	struct sockaddr_in *in;
+	struct field f;
+
+	open_field(&f);
+	add_refusal(&f, 0);
+	(void)add_server(&f, 1);
+	in = (struct sockaddr_in *)&f.targets.list[0].address;
+	in->sin_addr.s_addr = htonl(INADDR_BROADCAST);
+	run(&f);
+	cr_expect_eq(f.result.target, 1);
+	cr_expect(f.over[0] && f.told[0] && !f.told[1]);
+	close_field(&f);
+}
+
 /* mutation: deliver-smtp/reach/connect.c, race_new() without limit_all. */
 Test(connect, N1_all_within_one_limit)
 {
