@@ -179,13 +179,7 @@ ask(struct page *p)
 	p->runs = p->v->asker->error == 0;
 	if (!p->runs)
 		return sentence_add_not_asked(&p->facts, r);
-	if (r == 0 && answer.left_out > 0) {
-		r = buf_add_str(&p->facts, "    And ");
-		if (r == 0)
-			r = sentence_add_recipients(&p->facts, answer.left_out);
-		return r < 0 ? r : buf_add_str(&p->facts, " more.\n");
-	}
-	return 0;
+	return r < 0 ? 0 : sentence_add_more(&p->facts, answer.left_out);
 }
 
 /* ---- lines ---- */
@@ -309,14 +303,7 @@ add_groups(struct page *p)
 		    "cannot deliver fails, and is reported.\n");
 	for (i = 0; r == 0 && i < p->count; i++)
 		r = add_group_lines(p, &p->groups[i], attempts);
-	if (r == 0 && p->left_out > 0) {
-		r = buf_add_str(&p->out, "    And ");
-		if (r == 0)
-			r = sentence_add_recipients(&p->out, p->left_out);
-		if (r == 0)
-			r = buf_add_str(&p->out, " more.\n");
-	}
-	return r;
+	return r < 0 ? r : sentence_add_more(&p->out, p->left_out);
 }
 
 /* ---- places ---- */

@@ -88,6 +88,19 @@ sentence_add_recipients(struct buf *out, uint64_t count)
 }
 
 int
+sentence_add_more(struct buf *out, uint32_t count)
+{
+	int r;
+
+	if (count == 0)
+		return 0;
+	r = buf_add_str(out, "    And ");
+	if (r == 0)
+		r = sentence_add_recipients(out, count);
+	return r < 0 ? r : buf_add_str(out, " more.\n");
+}
+
+int
 sentence_add_hold(
     struct buf *out, const struct hold_note *note, const char *who)
 {
