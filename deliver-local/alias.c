@@ -267,7 +267,7 @@ deliver_instruction(
 	}
 	if (fd >= 0 && !file_names(fd, &in))
 		say_not_named(v, &in);
-	else if (!child_no_loop(m, plan->hopcount_limit, v))
+	else if (!child_no_loop(m, v))
 		return;
 	else if (in.kind == ALIAS_PROGRAM)
 		run(plan, in.text, &account, m, v);
@@ -301,8 +301,7 @@ alias_deliver_mailbox(
 
 	if (buf_printf(&path, "%s/" SPOOL_MAILBOX, plan->conf->queue_base) < 0)
 		verdict_error(v, -ENOMEM, "path of the mailbox");
-	else if (child_become_owner(plan, v) &&
-	    child_no_loop(m, plan->hopcount_limit, v))
+	else if (child_become_owner(plan, v) && child_no_loop(m, v))
 		child_put_maildir(plan, buf_str(&path), m, v);
 	buf_done(&path);
 }
@@ -364,8 +363,7 @@ expand_as_owner(const struct child_plan *plan, const struct members_of *of,
 
 	if (r < 0)
 		verdict_error(v, r, "start the process for include files");
-	else if (child_become_owner(plan, v) &&
-	    child_no_loop(m, plan->hopcount_limit, v))
+	else if (child_become_owner(plan, v) && child_no_loop(m, v))
 		expand(plan, of, &includes, &pulse, v);
 	includes_done(&includes);
 }

@@ -125,10 +125,9 @@ spool_group(const struct child_plan *plan, const char *path)
 
 /* Mail that the account's own forward file sent here goes round no more. */
 static bool
-may_deliver(const struct child_plan *plan, const struct target *t,
-    const struct message *m, struct verdict *v)
+may_deliver(const struct target *t, const struct message *m, struct verdict *v)
 {
-	return t->returned || child_no_loop(m, plan->hopcount_limit, v);
+	return t->returned || child_no_loop(m, v);
 }
 
 static void
@@ -139,7 +138,7 @@ put_mbox(const struct child_plan *plan, struct target *t, const char *path,
 
 	if (group != (gid_t)-1)
 		account_join(&t->owner, group);
-	if (child_become(plan, &t->owner, v) && may_deliver(plan, t, m, v))
+	if (child_become(plan, &t->owner, v) && may_deliver(t, m, v))
 		child_put_mbox(plan, path, true, group, m, v);
 }
 
@@ -147,7 +146,7 @@ static void
 put_maildir(const struct child_plan *plan, struct target *t, const char *path,
     struct message *m, struct verdict *v)
 {
-	if (!child_become(plan, &t->owner, v) || !may_deliver(plan, t, m, v))
+	if (!child_become(plan, &t->owner, v) || !may_deliver(t, m, v))
 		return;
 	child_put_maildir(plan, path, m, v);
 	if (plan->stay != NULL)

@@ -192,11 +192,10 @@ int64_t message_read(struct message *m, char *out, size_t size);
 enum message_loop {
 	MESSAGE_NO_LOOP,
 	MESSAGE_WAS_HERE, /* Delivered-To names this recipient */
-	MESSAGE_MANY_HOPS,
 };
 /* Look for a loop: enum message_loop or -errno. A Delivered-To is this
  * recipient when local parts are equal and domains are but for case. */
-int message_find_loop(const struct message *m, uint32_t hopcount_limit);
+int message_find_loop(const struct message *m);
 
 /* ---- walk.c ----
  *
@@ -347,7 +346,6 @@ struct child_plan {
 	const char *maildir_path, *maildir_user;
 	const char *forward_path; /* NULL or "": no file of a user is read */
 	const char *host;
-	uint32_t hopcount_limit;
 	usec_t command_time_limit, maildir_time_limit;
 	const struct programs *programs;
 	usec_t started_at; /* monotonic; the limits count from it */
@@ -457,7 +455,7 @@ void child_put_maildir(const struct child_plan *plan, const char *path,
 /* own: a mailbox that must belong to this user. */
 void child_put_mbox(const struct child_plan *plan, const char *path, bool own,
     gid_t spool_group, struct message *m, struct verdict *v);
-bool child_no_loop(const struct message *m, uint32_t limit, struct verdict *v);
+bool child_no_loop(const struct message *m, struct verdict *v);
 /* A delivery to a program of programs_file. */
 void
 child_pipe(const struct child_plan *plan, struct message *m, struct verdict *v);

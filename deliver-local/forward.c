@@ -79,11 +79,11 @@ find_loop(const struct child_plan *plan, const struct account *user,
 	if (pid == 0) {
 		if (!plan->private && account_become(user) < 0)
 			_exit(EXIT_TEMPORARY);
-		r = message_find_loop(&as_account, plan->hopcount_limit);
+		r = message_find_loop(&as_account);
 		_exit(r < 0 ? EXIT_TEMPORARY : r);
 	}
 	if (pid > 0 && waitpid(pid, &status, 0) == pid && WIFEXITED(status) &&
-	    WEXITSTATUS(status) <= MESSAGE_MANY_HOPS)
+	    WEXITSTATUS(status) <= MESSAGE_WAS_HERE)
 		return WEXITSTATUS(status);
 	verdict_set(v, AGENT_DEFERRED, "4.3.0",
 	    "the header could not be read as user %s", user->name);
@@ -125,8 +125,6 @@ forward_deliver(const struct child_plan *plan, const struct account *user,
 		return FORWARD_RETURNED;
 	if (r > 0)
 		verdict_set(v, AGENT_FAILED, "5.4.6",
-		    r == MESSAGE_WAS_HERE ? "mail forwarding loop for %s"
-					  : "too many hops on the way to %s",
-		    m->recipient);
+		    "mail forwarding loop for %s", m->recipient);
 	return FORWARD_USED;
 }

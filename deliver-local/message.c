@@ -150,14 +150,11 @@ unfold_empty(struct line *left, struct line *value)
 }
 
 static int
-scan_header(struct line left, const char *recipient, uint32_t hopcount_limit)
+scan_header(struct line left, const char *recipient)
 {
 	struct line l, value;
-	uint32_t hops = 0;
 
 	while (next_line(&left, &l) && l.len > 0) {
-		if (is_field(&l, "Received", &value) && ++hops > hopcount_limit)
-			return MESSAGE_MANY_HOPS;
 		if (!is_field(&l, "Delivered-To", &value))
 			continue;
 		unfold_empty(&left, &value);
@@ -168,7 +165,7 @@ scan_header(struct line left, const char *recipient, uint32_t hopcount_limit)
 }
 
 int
-message_find_loop(const struct message *m, uint32_t hopcount_limit)
+message_find_loop(const struct message *m)
 {
 	size_t size =
 	    m->len < MESSAGE_HEADER_MAX ? (size_t)m->len : MESSAGE_HEADER_MAX;
@@ -182,8 +179,7 @@ message_find_loop(const struct message *m, uint32_t hopcount_limit)
 	if (n < 0)
 		r = (int)n;
 	else
-		r = scan_header(
-		    (struct line){ data, size }, m->recipient, hopcount_limit);
+		r = scan_header((struct line){ data, size }, m->recipient);
 	free(data);
 	return r;
 }

@@ -116,7 +116,6 @@ child_pipe(const struct child_plan *plan, struct message *m, struct verdict *v)
 		return;
 	}
 	if (child_service_user(plan, program->user, &account, v) &&
-	    child_become(plan, &account, v) &&
-	    child_no_loop(m, plan->hopcount_limit, v))
+	    child_become(plan, &account, v) && child_no_loop(m, v))
 		run_program(plan, program, &account, m, v);
 }

@@ -109,17 +109,15 @@ child_service_user(const struct child_plan *plan, const char *name,
 /* ---- the message ---- */
 
 bool
-child_no_loop(const struct message *m, uint32_t limit, struct verdict *v)
+child_no_loop(const struct message *m, struct verdict *v)
 {
-	int r = message_find_loop(m, limit);
+	int r = message_find_loop(m);
 
 	if (r < 0)
 		verdict_error(v, r, "read the message");
 	else if (r != MESSAGE_NO_LOOP)
 		verdict_set(v, AGENT_FAILED, "5.4.6",
-		    r == MESSAGE_WAS_HERE ? "mail forwarding loop for %s"
-					  : "too many hops on the way to %s",
-		    m->recipient);
+		    "mail forwarding loop for %s", m->recipient);
 	return r == MESSAGE_NO_LOOP;
 }
 

@@ -72,7 +72,6 @@ make_plan(const struct task *t)
 		.maildir_user = l->conf->maildir_user,
 		.forward_path = l->conf->forward_path,
 		.host = l->host,
-		.hopcount_limit = l->conf->hopcount_limit,
 		.command_time_limit = l->conf->command_time_limit,
 		.maildir_time_limit = l->conf->maildir_time_limit,
 		.started_at = t->started_at,

@@ -49,7 +49,6 @@ setup_with(const char *content, size_t len)
 		.maildir_path = maildir_path,
 		.maildir_user = geteuid() == 0 ? SCRATCH_USER : "",
 		.host = "host",
-		.hopcount_limit = 50,
 		.command_time_limit = 60 * USEC_PER_SEC };
 	cr_assert(mkdir(scratch_path("mail"), 0777) == 0);
 	cr_assert(chmod(scratch_path("mail"), 0777) == 0);
@@ -174,7 +173,7 @@ Test(child, addresses_that_have_no_mailbox, .init = setup, .fini = teardown)
 Test(child, C3_loops_are_returned, .init = setup, .fini = teardown)
 {
 	static const char content[] =
-	    "Delivered-To: bob@X.ORG\nReceived: a\nReceived: b\n\n";
+	    "Delivered-To: bob@X.ORG\nReceived: a\n\n";
 
 	scratch_message_done(&message);
 	scratch_message(&message, "", "", TEXT(content));
@@ -182,9 +181,6 @@ Test(child, C3_loops_are_returned, .init = setup, .fini = teardown)
 	delivery.content_len = message.len;
 	expect(AGENT_FAILED, "5.4.6", "mail forwarding loop for bob@x.org");
 	plan.recipient = "other@x.org";
-	plan.hopcount_limit = 1;
-	expect(AGENT_FAILED, "5.4.6", "too many hops on the way to other");
-	plan.hopcount_limit = 2;
 	expect(AGENT_SENT, "2.0.0", "delivered");
 	plan.recipient = "bob@x.org";
 	load_programs("cat " SCRATCH_USER " /bin/cat\n");

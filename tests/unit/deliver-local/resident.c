@@ -48,7 +48,6 @@ setup(void)
 	conf = (struct conf){
 		.maildir_path = strdup(scratch_path("mail/%%u")),
 		.maildir_user = geteuid() == 0 ? user : empty,
-		.hopcount_limit = 50,
 		.command_time_limit = 60 * USEC_PER_SEC,
 		.maildir_time_limit = 60 * USEC_PER_SEC,
 	};
