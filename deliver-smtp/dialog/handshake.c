@@ -99,33 +99,34 @@ decline(struct dialog *d, const char *dsn, const char *text)
 
 /* ---- AUTH ---- */
 
-static unsigned
-next_mechanism(const struct dialog *d)
+/* The next mechanism that both sides know. False: none is left. Of some users
+ * SCRAM has no form, as of one that is no UTF-8. */
+static bool
+say_next_auth(struct dialog *d)
 {
-	return auth_choose(
-	    d->ehlo.auth & d->task.mechanisms, d->task.credential);
-}
+	const struct credential *c = d->task.credential;
+	unsigned mechanism;
+	int r = -EPROTO;
 
-static void
-say_auth(struct dialog *d, unsigned mechanism)
-{
-	d->ehlo.auth &= ~mechanism;
-	step_said_secret(
-	    d, auth_begin(&d->auth, &d->out, mechanism, d->task.credential));
+	while (r == -EPROTO) {
+		mechanism = auth_choose(d->ehlo.auth & d->task.mechanisms, c);
+		if (mechanism == 0)
+			return false;
+		d->ehlo.auth &= ~mechanism;
+		r = auth_begin(&d->auth, &d->out, mechanism, c);
+	}
+	step_said_secret(d, r);
 	d->state = DIALOG_AUTH;
+	return true;
 }
 
 static void
 authenticate(struct dialog *d)
 {
-	const unsigned mechanism = next_mechanism(d);
-
 	if (!d->secure && !d->task.auth_in_clear)
 		decline(d, "4.7.11", "no password is sent in the clear to");
-	else if (mechanism == 0)
+	else if (!say_next_auth(d))
 		decline(d, "4.7.9", "no AUTH for these credentials by");
-	else
-		say_auth(d, mechanism);
 }
 
 /* The host may be somebody else's: nothing is said to it any more. */
@@ -192,10 +193,8 @@ step_auth_refused(struct dialog *d, const struct smtp_reply *reply)
 	snprintf(command, sizeof(command), "AUTH %s", auth_name(&d->auth));
 	verdict_refuse(&d->refusal, reply, d->task.peer, command);
 	d->auth_refused = true;
-	if (d->refusal.outcome == AGENT_FAILED && next_mechanism(d) != 0) {
-		say_auth(d, next_mechanism(d));
+	if (d->refusal.outcome == AGENT_FAILED && say_next_auth(d))
 		return;
-	}
 	step_said(d, command_plain(&d->out, "QUIT"));
 	step_auth_end(d);
 }

@@ -25,7 +25,8 @@ struct auth {
  * credentials. */
 unsigned auth_choose(unsigned offered, const struct credential *c);
 /* "AUTH PLAIN", … with the first words behind it where a line has the room. An
- * exchange that was begun before is forgotten. */
+ * exchange that was begun before is forgotten. -EPROTO: the mechanism has no
+ * form of this user, and *out is untouched. */
 int auth_begin(struct auth *a, struct buf *out, unsigned mechanism,
     const struct credential *c);
 /* The answer to the challenge of a reply. -EPROTO: the mechanism has no more to

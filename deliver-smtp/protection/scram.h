@@ -23,9 +23,10 @@ struct scram;
 int scram_new(const struct credential *c, struct scram **ret_scram);
 void scram_free(struct scram **scram);
 /* Appends the answer to a challenge in base64; the first challenge is "". The
- * answer is not encoded. -EPROTO: the challenge is malformed, or was not
- * expected; -E2BIG: the server asks for more than SCRAM_ROUNDS_MAX;
- * -EKEYREJECTED: the server does not know the password; -ENOMEM. */
+ * answer is not encoded. -EPROTO: SASLprep refuses the user, or the challenge
+ * is malformed or was not expected; -E2BIG: the server asks for more than
+ * SCRAM_ROUNDS_MAX; -EKEYREJECTED: the server does not know the password;
+ * -ENOMEM. */
 int scram_step(struct scram *s, const char *challenge, struct buf *out);
 /* The server has proved that it knows the password. */
 bool scram_is_proven(const struct scram *s);
