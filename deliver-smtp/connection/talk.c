@@ -8,8 +8,9 @@
 #include "base/clock.h"
 #include "base/io.h"
 
-/* From the connection to the reply to DATA, however many replies that takes;
- * a server that keeps just below each limit may not hold a place for ever. */
+/* From the start to the last reply to DATA, however many replies and
+ * transactions that takes: a server that keeps just below each limit, or takes
+ * one recipient of each transaction, may not hold a place for ever. */
 #define TALK_LIMIT    (3600 * USEC_PER_SEC)
 /* The content may take its limit and one second for so many octets. */
 #define DATA_RATE_MIN 500
@@ -22,8 +23,8 @@ struct talk {
 	struct dialog dialog;
 	uint32_t turn; /* of the dialog, when the timer was set */
 	usec_t limits[DIALOG_NSTATES];
-	usec_t deadline;       /* of this part of the dialogue */
-	uint32_t transactions; /* of the dialog, when it was set */
+	usec_t deadline; /* by TALK_LIMIT */
+	usec_t content_deadline;
 	usec_t handshaken_at;
 	/* The message, or NULL: in the queue file, from content_off on. */
 	const char *whole;
@@ -84,11 +85,14 @@ talk_handshaken_at(const struct talk *t)
 static void
 set_timer(struct talk *t, usec_t now)
 {
-	usec_t limit = t->limits[t->dialog.state];
+	const enum dialog_state state = t->dialog.state;
+	const usec_t deadline =
+	    state == DIALOG_CONTENT ? t->content_deadline : t->deadline;
+	usec_t limit = t->limits[state];
 	struct timeval tv;
 
-	if (t->dialog.state <= DIALOG_CONTENT && now + limit > t->deadline)
-		limit = t->deadline > now ? t->deadline - now : 0;
+	if (state <= DIALOG_CONTENT && now + limit > deadline)
+		limit = deadline > now ? deadline - now : 0;
 	tv = clock_timeval(limit);
 	(void)evtimer_add(t->timer, &tv);
 }
@@ -120,7 +124,7 @@ begin_content(struct talk *t, usec_t now)
 	const struct dialog_task *task = &t->dialog.task;
 
 	open_content(t, t->measured);
-	t->deadline = now + t->limits[DIALOG_CONTENT] +
+	t->content_deadline = now + t->limits[DIALOG_CONTENT] +
 	    (usec_t)(task->size / DATA_RATE_MIN) * USEC_PER_SEC;
 }
 
@@ -293,9 +297,6 @@ proceed(struct talk *t, bool progress)
 		if (t->ops->greeted != NULL)
 			t->ops->greeted(t->arg);
 	}
-	if (d->transactions > 1 && d->transactions != t->transactions)
-		t->deadline = now + TALK_LIMIT;
-	t->transactions = d->transactions;
 	survey(t);
 	measure(t);
 	send_commands(t);
