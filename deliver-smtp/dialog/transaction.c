@@ -110,25 +110,39 @@ step_said(struct dialog *d, int r)
 	d->task.said(d->arg, 0, text, len);
 }
 
+/* The octets that a trace may show: of a command the first two words, of an
+ * answer, which has no blank, none. */
+static size_t
+open_words(const char *text, size_t len)
+{
+	const char *blank = memchr(text, ' ', len);
+	size_t from;
+
+	if (blank == NULL)
+		return 0;
+	from = (size_t)(blank + 1 - text);
+	blank = memchr(text + from, ' ', len - from);
+	return blank == NULL ? len : (size_t)(blank + 1 - text);
+}
+
 void
 step_said_secret(struct dialog *d, int r)
 {
 	static const char hidden[] = "(hidden)";
 	struct buf shown = { 0 };
 	const char *text;
-	size_t len, i, blanks = 0;
+	size_t len, words;
 
 	if (r < 0)
 		d->no_memory = true;
 	if (d->task.said == NULL || r < 0)
 		return;
 	len = take_untold(d, &text);
-	/* "AUTH PLAIN "; of an answer, which has no blank, nothing. */
-	for (i = 0; i < len && blanks < 2; i++)
-		blanks += text[i] == ' ' || text[i] == '\r';
-	if (blanks == 0 || memchr(text, ' ', i) == NULL)
-		i = 0;
-	if (buf_add(&shown, text, i) == 0 && buf_add_str(&shown, hidden) == 0)
+	words = open_words(text, len);
+	r = buf_add(&shown, text, words);
+	if (r == 0 && words < len)
+		r = buf_add_str(&shown, hidden);
+	if (r == 0)
 		d->task.said(d->arg, 0, shown.data, shown.len);
 	buf_done(&shown);
 }

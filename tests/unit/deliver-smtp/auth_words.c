@@ -10,7 +10,8 @@
 #define SECURE(offer) OFFER "250-mx\n250 " offer "\n|"
 #define DONE          "250 a\n|250 b\n|354 c\n|250 2.0.0 d\n|221 e\n"
 
-static char secret[] = "secret", key[] = "mx";
+static char user[] = "user", secret[] = "secret", key[] = "mx";
+static const struct credential password = { key, user, secret, false, 1 };
 
 static struct dialog_task
 task_of(struct play *p, const struct credential *c)
@@ -50,4 +51,41 @@ Test(auth_words, N40_a_user_that_SCRAM_has_no_form_of)
 		cr_expect_str_eq(p.dialog.end.why.dsn, "4.7.9", "%zu", i);
 		play_done(&p);
 	}
+}
+
+static struct buf traced;
+
+static void
+on_said(void *arg UNUSED, unsigned code, const char *text, size_t len)
+{
+	if (code == 0) {
+		buf_add(&traced, text, len);
+		buf_add_char(&traced, '|');
+	}
+}
+
+Test(auth_words, A11_words_that_a_trace_shows)
+{
+	static const struct {
+		const char *script, *shown;
+	} rows[] = {
+		{ SECURE("AUTH PLAIN") "235 ok\n|",
+		    "|AUTH PLAIN (hidden)|MAIL" },
+		{ SECURE("AUTH LOGIN") "334 a\n|334 b\n|235 ok\n|",
+		    "|AUTH LOGIN\r\n|(hidden)|(hidden)|MAIL" },
+	};
+	size_t i;
+
+	for (i = 0; i < ARRAY_LEN(rows); i++) {
+		struct play p;
+		struct dialog_task task = task_of(&p, &password);
+
+		task.said = on_said;
+		buf_reset(&traced);
+		play(&p, &task, rows[i].script);
+		cr_expect_not_null(strstr(buf_str(&traced), rows[i].shown),
+		    "%s", buf_str(&traced));
+		play_done(&p);
+	}
+	buf_done(&traced);
 }

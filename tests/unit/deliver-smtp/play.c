@@ -45,6 +45,7 @@ say(struct play *p)
 
 	buf_add(&p->said, d->out.data, d->out.len);
 	buf_reset(&d->out);
+	d->told = 0;
 }
 
 static void
