@@ -255,8 +255,8 @@ const char *
 agent_cancelled(enum agent_stage stage)
 {
 	static const char late[] =
-	    "the server has not greeted within smtp_ungreeted_time, and other "
-	    "mail waits for the connection";
+	    "no server has greeted within smtp_ungreeted_time, and other mail "
+	    "waits for the slot";
 	static const char *const texts[AGENT_NSTAGES] = {
 		[AGENT_NOT_BEGUN] = AGENT_STOPPED,
 		[AGENT_NOT_ACCEPTED] = "delivery interrupted by an operator",

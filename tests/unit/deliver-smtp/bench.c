@@ -26,6 +26,13 @@ on_deliver(void *arg, struct agent_delivery *delivery)
 }
 
 static void
+on_cancel(
+    void *arg UNUSED, struct agent_delivery *delivery, enum agent_stage stage)
+{
+	session_cancel(delivery, stage);
+}
+
+static void
 on_close(void *arg, uint64_t connection)
 {
 	struct bench *b = arg;
@@ -41,6 +48,7 @@ on_orphaned(void *arg UNUSED)
 static const struct agent_ops agent_ops = {
 	.deliver = on_deliver,
 	.close = on_close,
+	.cancel = on_cancel,
 	.orphaned = on_orphaned,
 };
 

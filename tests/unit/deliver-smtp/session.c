@@ -372,6 +372,27 @@ Test(session, N9_again_without_pipelining)
 	bench_close(&b);
 }
 
+/* The delivery waits for its greeting, or for what comes before. */
+Test(session, N46_gives_up_its_slot)
+{
+	struct bench b;
+	struct msg msg = { .type = MSG_CANCEL };
+
+	bench_open(&b, BENCH_CONTENT, strlen(BENCH_CONTENT));
+	bench_serve(&b, NULL, silent);
+	msg.u.CANCEL = (struct msg_CANCEL){ b.number, AGENT_NOT_GREETED };
+	bench_deliver(&b, AGENT_SMTP, "127.0.0.1:%u", 1);
+	while (b.server.connections == 0 && !b.done)
+		bench_turn(&b);
+	cr_assert_eq(chan_send(b.link, &msg, -1), 0);
+	bench_run(&b);
+	bench_expect(&b,
+	    ":no server has greeted within smtp_ungreeted_time, and other mail "
+	    "waits for the slot\n",
+	    true);
+	bench_close(&b);
+}
+
 Test(session, ended_in_the_middle)
 {
 	struct bench b;
