@@ -183,13 +183,15 @@ bool domain_failed(struct agent_delivery *d, const char *dsn, const char *text);
  *
  * A connection that is kept has the number of the delivery that left it open,
  * and belongs to queue-send's place at the destination: its end is told by
- * agent_connection_closed(), unless a delivery has brought its number. A
- * delivery uses it only for the same transport and next hop, and under the same
+ * agent_connection_closed(), until a delivery takes or drops it. A delivery
+ * uses it only for the same transport and next hop, and under the same
  * policies: then it is as secure as a new one would be. So it is for another
  * next hop of the same shared destination, none of which has a policy of its
  * own; that one is looked up first, and the connection is used if its host is
- * one of those that were found. Its server may close it or speak, and its time
- * may end, at any moment. All are closed before the link to queue-send is. */
+ * one of those that were found. An end while that lookup is under way is told,
+ * too: queue-send, which has given the number to the delivery, does nothing
+ * then. Its server may close it or speak, and its time may end, at any moment.
+ * All are closed before the link to queue-send is. */
 
 /* Is the connection to stay open behind this delivery? */
 bool
