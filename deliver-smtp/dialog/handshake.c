@@ -87,12 +87,14 @@ step_begin(struct dialog *d)
 		step_part(d, true);
 }
 
-/* The site does not have what we need; another address may. */
+/* The site does not have what we need; another address may. The reason is
+ * "BEFORE host PEER BEHIND". */
 static void
-decline(struct dialog *d, const char *dsn, const char *text)
+decline(
+    struct dialog *d, const char *dsn, const char *before, const char *behind)
 {
-	verdict_set(
-	    &d->end.why, AGENT_DEFERRED, dsn, "%s host %s", text, d->task.peer);
+	verdict_set(&d->end.why, AGENT_DEFERRED, dsn, "%shost %s%s", before,
+	    d->task.peer, behind);
 	step_said(d, command_plain(&d->out, "QUIT"));
 	step_leave_site(d);
 }
@@ -124,9 +126,11 @@ static void
 authenticate(struct dialog *d)
 {
 	if (!d->secure && !d->task.auth_in_clear)
-		decline(d, "4.7.11", "no password is sent in the clear to");
+		decline(
+		    d, "4.7.11", "no password is sent in the clear to ", "");
 	else if (!say_next_auth(d))
-		decline(d, "4.7.9", "no AUTH for these credentials by");
+		decline(d, "4.7.9", "",
+		    " offers no mechanism of AUTH for these credentials");
 }
 
 /* The host may be somebody else's: nothing is said to it any more. */
@@ -160,8 +164,9 @@ step_auth_more(struct dialog *d, const struct smtp_reply *reply)
 	else if (r == -E2BIG)
 		step_protocol_error(d, "AUTH asks for too many rounds");
 	else if (r == -EPROTO)
-		step_protocol_error(
-		    d, "AUTH asks for more than it needs, or is malformed");
+		step_protocol_error(d,
+		    "more challenges than the mechanism has, or a malformed "
+		    "one");
 	else
 		step_said_secret(d, r);
 }
@@ -217,7 +222,8 @@ want_tls(struct dialog *d)
 	} else if (d->task.tls == TLS_LEVEL_MAY) {
 		ready(d);
 	} else {
-		decline(d, "4.7.4", "TLS is required, but was not offered by");
+		decline(
+		    d, "4.7.4", "TLS is required, but was not offered by ", "");
 	}
 }
 

@@ -53,6 +53,33 @@ Test(auth_words, N40_a_user_that_SCRAM_has_no_form_of)
 	}
 }
 
+Test(auth_words, N23_reasons)
+{
+	static const struct {
+		const char *script, *why;
+	} rows[] = {
+		{ SECURE("AUTH XOAUTH2"),
+		    "host mx[1.2.3.4] offers no mechanism of AUTH for these "
+		    "credentials" },
+		{ SECURE("AUTH PLAIN") "334 more\n|",
+		    "protocol error of mx[1.2.3.4] while performing AUTH: more "
+		    "challenges than the mechanism has, or a malformed one" },
+		{ "220 mx\n|250-mx\n250 AUTH PLAIN\n|",
+		    "TLS is required, but was not offered by host "
+		    "mx[1.2.3.4]" },
+	};
+	size_t i;
+
+	for (i = 0; i < ARRAY_LEN(rows); i++) {
+		struct play p;
+		struct dialog_task task = task_of(&p, &password);
+
+		play(&p, &task, rows[i].script);
+		cr_expect_str_eq(buf_str(&p.dialog.end.why.text), rows[i].why);
+		play_done(&p);
+	}
+}
+
 static struct buf traced;
 
 static void
