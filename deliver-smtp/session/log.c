@@ -41,7 +41,8 @@ log_next_host(const char *id, const char *relay, uint32_t nrcpts,
 		LOG_INT("nrcpt", nrcpts),
 		LOG_STR("dsn", dsn),
 	};
-	const struct log_event event = {
+	struct buf whole = { 0 };
+	struct log_event event = {
 		.level = LOG_INFO_L,
 		.name = "next-host",
 		.id = id,
@@ -50,5 +51,8 @@ log_next_host(const char *id, const char *relay, uint32_t nrcpts,
 		.text = text,
 	};
 
+	if (buf_printf(&whole, "%s; the next host is tried", text) == 0)
+		event.text = buf_str(&whole);
 	log_write(&event);
+	buf_done(&whole);
 }

@@ -67,7 +67,8 @@ class NextHost(Tracing):
         wait(lambda: "(the message)" in path.read_text(), what="the dialogue")
         i.stop()
         relay = f"two.example[127.0.0.2]:{site.port}"
-        self.assertEqual(self.left(i), [f"relay={relay}, nrcpt=2, dsn=4.4.1 (connect to {relay}: Connection refused)"])
+        self.assertEqual(self.left(i), [
+            f"relay={relay}, nrcpt=2, dsn=4.4.1 (connect to {relay}: Connection refused; the next host is tried)"])
         self.assertIn(f"{relay} * connect to {relay}: Connection refused\n", path.read_text())
 
     # mutation: deliver-smtp/session/session.c, fall_back() without log_next_host().
@@ -79,7 +80,8 @@ class NextHost(Tracing):
         i.stop()
         relay = f"127.0.0.3[127.0.0.3]:{site.port}"
         left = self.left(i)
-        self.assertEqual(left[0], f"relay={relay}, nrcpt=1, dsn=4.4.1 (connect to {relay}: Connection refused)")
+        self.assertEqual(
+            left[0], f"relay={relay}, nrcpt=1, dsn=4.4.1 (connect to {relay}: Connection refused; the next host is tried)")
         self.assertRegex(left[1], r"^relay=none, nrcpt=1, dsn=4\.4\.\d \(name of host none\.invalid: ")
         self.assertEqual(len(left), 2)
 

@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/io.h"
 #include "config/conf.h"
+#include "deliver-smtp/session/log.h"
 
 #define FIRST  "two.test[127.0.0.2]:"
 #define SECOND "two.test[127.0.0.1]:"
@@ -299,6 +300,26 @@ Test(session_next, N28_no_limit)
 	deliver(first, first, 1);
 	bench_expect(&b, "0D4.7.1:" SECOND, false);
 	cr_expect_eq(b.server.connections, 2);
+}
+
+/* ---- the log ---- */
+
+Test(session_next, N28_the_line_says_what_follows)
+{
+	static const char want[] =
+	    ": ID: relay=h, nrcpt=2, dsn=4.7.1 (busy; the next host is tried)"
+	    "\n";
+	char got[256];
+	int fd[2];
+	ssize_t n;
+
+	cr_assert_eq(pipe(fd), 0);
+	cr_assert_geq(dup2(fd[1], STDERR_FILENO), 0);
+	log_next_host("ID", "h", 2, "4.7.1", "busy");
+	n = read(fd[0], got, sizeof(got) - 1);
+	cr_assert_gt(n, 0);
+	got[n] = '\0';
+	cr_expect_not_null(strstr(got, want), "%s", got);
 }
 
 /* ---- a connection that was kept ---- */
