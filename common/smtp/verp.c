@@ -19,6 +19,21 @@ add_unquoted(struct buf *out, const char *local, size_t len)
 	return buf_add(out, text, address_unquote(text, len));
 }
 
+/* A domain in UTF-8 would make a local part that needs SMTPUTF8, though the
+ * recipient does not. */
+static int
+add_domain(struct buf *out, const char *domain)
+{
+	char ascii[DOMAIN_MAX + 1];
+	const char *why;
+	int r = domain_is_utf8(domain) ? domain_normalize(domain, ascii, &why)
+				       : -EINVAL;
+
+	if (r == -ENOMEM)
+		return r;
+	return buf_add_str(out, r == 0 ? ascii : domain);
+}
+
 /* "list-" and user@host: list-user=host */
 static int
 add_local_parts(struct buf *out, const char *sender, const char *recipient,
@@ -33,7 +48,7 @@ add_local_parts(struct buf *out, const char *sender, const char *recipient,
 		r = buf_add_char(out, '=');
 	return r < 0
 	    ? r
-	    : buf_add_str(
+	    : add_domain(
 		  out, recipient[len] == '\0' ? domain : recipient + len + 1);
 }
 

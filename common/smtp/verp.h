@@ -3,8 +3,9 @@
  *
  * The envelope sender `list-@site.example-@[]` asks for a sender of its own for
  * each recipient: user@host.example gets the message from
- * list-user=host.example@site.example. The queue file keeps the form with the
- * suffix; queue-send makes the sender of each delivery and of each report.
+ * list-user=host.example@site.example. A domain in UTF-8 becomes A-labels, if
+ * it has some. The queue file keeps the form with the suffix; queue-send makes
+ * the sender of each delivery and of each report.
  *
  * Pure. Soft: -errno.
  */

@@ -6,6 +6,7 @@ import signal
 from case import SystemTest, cost
 from instance import wait
 from peer import Peer
+from smtp_site import Site
 
 HELLO = b"Subject: hello\n\nhello\n"
 LIST = "list-@test.example-@[]"
@@ -66,6 +67,19 @@ class Verp(SystemTest):
             self.assertEqual(report["Return-Path"], "<>")
         self.assertEqual(self.senders(peer), [("list-bob=sink.test@test.example", "bob@sink.test")])
         self.assertEqual(i.log().count("sender non-delivery notification"), 2)
+
+    # mutation: common/smtp/verp.c, add_domain() leaves U-labels as they are.
+    def test_C14_a_recipient_in_U_labels_needs_no_SMTPUTF8(self):
+        site = Site(keywords=[])
+        self.addCleanup(site.stop)
+        i = self.running(queues=1, routing=f"nö.example error:\"5.1.1 no\"\n"
+                                           f"test.example local\n* smtp:[127.0.0.1]:{site.port}\n")
+        i.inject(HELLO, "bob@bücher.example", "eve@nö.example", sender=LIST)
+        wait(lambda: site.deliveries, what="the delivery")
+        self.assertEqual(site.deliveries, [("list-bob=xn--bcher-kva.example@test.example",
+                                            ["bob@xn--bcher-kva.example"])])
+        i.wait_delivered("list-eve=xn--n-1ga.example", 1)
+        i.stop()
 
     def test_C14_local_mail_programs_and_aliases_see_the_sender(self):
         """The members of an alias get the sender of the recipient that named it, as with qmail-local."""

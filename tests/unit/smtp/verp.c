@@ -24,6 +24,11 @@ static const struct {
 	{ "\"list-\"@site.example-@[]", VERP_WANTED, "bob@sink.test", "list-bob=sink.test@site.example" },
 	{ "list-@site.example-@[]", VERP_WANTED, "bob", "list-bob=here.example@site.example" },
 	{ "list-@site.example-@[]", VERP_WANTED, "b\xc3\xb8""b@sink.test", "list-b\xc3\xb8""b=sink.test@site.example" },
+	/* a domain in A-labels, where it has some */
+	{ "list-@site.example-@[]", VERP_WANTED, "bob@B\xc3\xbc""cher.example", "list-bob=xn--bcher-kva.example@site.example" },
+	{ "list-@site.example-@[]", VERP_WANTED, "bob@-\xc3\xbc.example", "list-bob=-\xc3\xbc.example@site.example" },
+	{ "list-@site.example-@[]", VERP_WANTED, "bob@XN--Bcher-kva.example", "list-bob=XN--Bcher-kva.example@site.example" },
+	{ "list-@site.example-@[]", VERP_WANTED, "b\xc3\xb8""b@b\xc3\xbc""cher.example", "list-b\xc3\xb8""b=xn--bcher-kva.example@site.example" },
 	{ "list.@site.example-@[]", VERP_WANTED, ".bob@sink.test", "\"list..bob=sink.test\"@site.example" },
 	/* sent as they stand */
 	{ "x-@[]", VERP_MALFORMED, "bob@sink.test", "x-@[]" },
