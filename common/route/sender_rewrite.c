@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/domain.h"
+#include "base/verp.h"
 #include "route/nexthop.h"
 
 /* Atoms of ASCII with single dots between them (RFC 5322 dot-atom). */
@@ -52,20 +53,38 @@ const struct sender_kind sender_rewrite_kind = {
 	.judge = judge_address,
 };
 
+/* A local part of a row stands in front of the variable part as the local part
+ * of the sender does: with a delimiter between the two. */
+static const char *
+delimiter_behind(const char *local, size_t len)
+{
+	return len > 0 && strchr("-+=", local[len - 1]) == NULL ? "+" : "";
+}
+
 int
 sender_rewrite(
     const struct sender_map *map, const char *sender, char out[ADDRESS_MAX + 1])
 {
+	const size_t end = verp_base_len(sender, strlen(sender));
+	const char *local = sender, *at = memrchr(sender, '@', end), *plus = "";
+	char other[2 * ADDRESS_MAX + sizeof(VERP_SUFFIX)];
 	struct sender_row row;
-	size_t local = 0;
-	int r = sender_map_find(map, sender, &row);
+	size_t len;
+	int n, r = sender_map_find(map, sender, &row);
 
 	if (r <= 0)
 		return r;
-	if (row.value[0] == '@')
-		local = address_local_len(sender);
-	if (local + strlen(row.value) > ADDRESS_MAX)
+	len = address_local_len(row.value);
+	if (len == 0)
+		len = (size_t)(at - sender);
+	else {
+		local = row.value;
+		plus = sender[end] == '\0' ? "" : delimiter_behind(local, len);
+	}
+	n = snprintf(other, sizeof(other), "%.*s%s%s%s", (int)len, local, plus,
+	    strrchr(row.value, '@'), sender + end);
+	if (n > ADDRESS_MAX)
 		return 0;
-	snprintf(out, ADDRESS_MAX + 1, "%.*s%s", (int)local, sender, row.value);
+	memcpy(out, other, (size_t)n + 1);
 	return 1;
 }

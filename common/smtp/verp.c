@@ -34,16 +34,13 @@ add_domain(struct buf *out, const char *domain)
 	return buf_add_str(out, r == 0 ? ascii : domain);
 }
 
-/* "list-" and user@host: list-user=host */
+/* user@host: user=host */
 static int
-add_local_parts(struct buf *out, const char *sender, const char *recipient,
-    const char *domain)
+add_variable_part(struct buf *out, const char *recipient, const char *domain)
 {
 	const size_t len = address_local_len(recipient);
-	int r = add_unquoted(out, sender, address_local_len(sender));
+	int r = add_unquoted(out, recipient, len);
 
-	if (r == 0)
-		r = add_unquoted(out, recipient, len);
 	if (r == 0)
 		r = buf_add_char(out, '=');
 	return r < 0
@@ -57,8 +54,10 @@ expand(const char *base, const char *recipient, const char *domain,
     char out[ADDRESS_MAX + 1])
 {
 	struct buf local = { 0 }, all = { 0 };
-	int r = add_local_parts(&local, base, recipient, domain);
+	int r = add_unquoted(&local, base, address_local_len(base));
 
+	if (r == 0)
+		r = add_variable_part(&local, recipient, domain);
 	if (r == 0)
 		r = smtp_local_add(&all, buf_str(&local), local.len);
 	if (r == 0)
@@ -88,6 +87,44 @@ verp_expand(const char *sender, const char *recipient, const char *domain,
 		return expand(base, recipient, domain, out);
 	memcpy(out, base, len + 1);
 	return 0;
+}
+
+/* The stored form of a sender with these octets of its local part, which has no
+ * quotes, in front of the variable part. */
+static int
+restore(const char *sender, const char *local, size_t len,
+    char out[ADDRESS_MAX + 1])
+{
+	const size_t quoted = address_local_len(sender);
+	struct buf all = { 0 };
+	int r = sender[0] == '"' ? smtp_local_add(&all, local, len)
+				 : buf_add(&all, local, len);
+
+	if (r == 0)
+		r = buf_printf(&all, "%s" VERP_SUFFIX, sender + quoted);
+	if (r == 0 && all.len <= ADDRESS_MAX) {
+		memcpy(out, buf_str(&all), all.len + 1);
+		r = 1;
+	}
+	buf_done(&all);
+	return r;
+}
+
+int
+verp_restore(
+    const char *sender, const char *recipient, char out[ADDRESS_MAX + 1])
+{
+	struct buf local = { 0 }, part = { 0 };
+	int r = add_unquoted(&local, sender, address_local_len(sender));
+
+	if (r == 0)
+		r = add_variable_part(&part, recipient, "");
+	if (r == 0 && strchr(sender, '@') != NULL && local.len >= part.len &&
+	    memcmp(local.data + local.len - part.len, part.data, part.len) == 0)
+		r = restore(sender, local.data, local.len - part.len, out);
+	buf_done(&local);
+	buf_done(&part);
+	return r;
 }
 
 int

@@ -436,7 +436,7 @@ take_sender(struct session *s)
 
 	if (delivery->kind == AGENT_SMTP && !sender_map_is_empty(map)) {
 		s->rewrites = sender_map_ref(map);
-		r = sender_rewrite(map, delivery->sender, s->sender);
+		r = session_rewrite_sender(map, delivery, s->sender);
 	}
 	if (r < 0)
 		verdict_set(

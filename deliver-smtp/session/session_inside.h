@@ -1,4 +1,5 @@
-/* deliver-smtp/session/session_inside.h - shared by session.c and next.c only.
+/* deliver-smtp/session/session_inside.h - shared by session.c, next.c and
+ * sender.c only.
  */
 #ifndef DELIVER_SMTP_SESSION_SESSION_INSIDE_H
 #define DELIVER_SMTP_SESSION_SESSION_INSIDE_H
@@ -44,6 +45,11 @@ enum session_result {
 void session_finish(struct session *s, enum session_result result);
 /* The delivery is over for its owner. */
 void session_leave(struct session *s);
+
+/* Writes the other address of the sender into out. 1; 0: there is none, or the
+ * address would be too long; -ENOMEM. */
+int session_rewrite_sender(const struct sender_map *map,
+    const struct agent_delivery *delivery, char out[ADDRESS_MAX + 1]);
 
 /* Is there a fallback, and did no host get as far as MAIL? */
 bool session_may_fall_back(const struct session *s);

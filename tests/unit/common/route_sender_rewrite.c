@@ -36,6 +36,16 @@ Test(sender_rewrite, C13_the_other_address_of_a_sender)
 		{ "x@B\xc3\x9c"
 		  "CHER.example",
 		    "y@relay.example" },
+		{ "news@three.example", "news@relay.example" },
+		{ "news+x@three.example", "news@relay.example" },
+		/* VERP */
+		{ "list-@three.example-@[]", "list-@relay.example-@[]" },
+		{ "news+@three.example-@[]", "news+@relay.example-@[]" },
+		{ "news-@three.example-@[]", NULL },
+		{ "eve-@one.example-@[]", "eve-@xn--bcher-kva.example-@[]" },
+		{ "eve-@xn--bcher-kva.example-@[]", "y+@relay.example-@[]" },
+		{ "@one.example-@[]", "@xn--bcher-kva.example-@[]" },
+		{ "x-@[]", NULL },
 		{ "eve@two.example", NULL },
 		{ "one.example", NULL },
 		{ "", NULL },
@@ -48,7 +58,9 @@ Test(sender_rewrite, C13_the_other_address_of_a_sender)
 	cr_assert_eq(load("Ann@one.example Shop@RELAY.example # x\n"
 			  "@one.example @B\xc3\xbc"
 			  "cher.example\n"
-			  "@xn--bcher-kva.example y@relay.example\n",
+			  "@xn--bcher-kva.example y@relay.example\n"
+			  "list-@three.example list-@relay.example\n"
+			  "news@three.example news@relay.example\n",
 			 &map, &error),
 	    0, "%s", buf_str(&error));
 	for (i = 0; i < ARRAY_LEN(rows); i++) {

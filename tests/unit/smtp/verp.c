@@ -58,6 +58,50 @@ Test(verp, each_recipient_has_its_sender)
 	}
 }
 
+/* mutation: common/smtp/verp.c, restore() without the quotes. */
+Test(verp, the_stored_form_of_a_sender)
+{
+	static const struct {
+		const char *sender, *recipient;
+	} others[] = {
+		{ "list@site.example", "bob@sink.test" },
+		{ "list-bob=sink.test@site.example", "rob@sink.test" },
+		{ "list-bob=sink.test@site.example", "bob@sink.tes" },
+		{ "list-bob=sink.test", "bob@sink.test" },
+		{ "t@site.example", "bob@sink.test" },
+		{ "", "bob@sink.test" },
+	};
+	char out[ADDRESS_MAX + 1], stored[ADDRESS_MAX + 1];
+	size_t i;
+
+	for (i = 0; i < ARRAY_LEN(rows); i++) {
+		if (rows[i].kind != VERP_WANTED ||
+		    strchr(rows[i].recipient, '@') == NULL)
+			continue;
+		cr_expect_eq(
+		    verp_restore(rows[i].want, rows[i].recipient, stored), 1,
+		    "%s", rows[i].want);
+		cr_expect_eq(
+		    verp_expand(stored, rows[i].recipient, "", out), 0);
+		cr_expect_str_eq(out, rows[i].want);
+		/* Quotes that are not needed, and those that are. */
+		if (strpbrk(rows[i].sender, "\"") == NULL &&
+		    rows[i].want[0] != '"')
+			cr_expect_str_eq(stored, rows[i].sender);
+	}
+	cr_expect_eq(verp_restore("\"a list-b=c\"@d", "b@c", stored), 1);
+	cr_expect_str_eq(stored, "\"a list-\"@d-@[]");
+	strcpy(stored, "untouched");
+	for (i = 0; i < ARRAY_LEN(others); i++)
+		cr_expect_eq(
+		    verp_restore(others[i].sender, others[i].recipient, stored),
+		    0, "%s", others[i].sender);
+	memset(out, 'l', ADDRESS_MAX);
+	strcpy(out + ADDRESS_MAX - 5, "b=c@d");
+	cr_expect_eq(verp_restore(out, "b@c", stored), 0);
+	cr_expect_str_eq(stored, "untouched");
+}
+
 /* "list-@s-@[]" and a recipient of so many octets. */
 static int
 expand_long(size_t len, char out[ADDRESS_MAX + 1])

@@ -1,0 +1,30 @@
+#include "deliver-smtp/session/session_inside.h"
+
+#include <errno.h>
+
+#include "route/sender_rewrite.h"
+#include "smtp/verp.h"
+
+/* A VERP sender has a row by the address that its recipients share, and keeps
+ * the part that tells them apart. */
+int
+session_rewrite_sender(const struct sender_map *map,
+    const struct agent_delivery *delivery, char out[ADDRESS_MAX + 1])
+{
+	const char *recipient = delivery->rcpts[0].address;
+	char stored[ADDRESS_MAX + 1], other[ADDRESS_MAX + 1];
+	int r = 0;
+
+	if (delivery->nrcpts == 1)
+		r = verp_restore(delivery->sender, recipient, stored);
+	if (r == 0)
+		return sender_rewrite(map, delivery->sender, out);
+	if (r > 0)
+		r = sender_rewrite(map, stored, other);
+	if (r <= 0)
+		return r;
+	r = verp_expand(other, recipient, "", out);
+	if (r == -ENAMETOOLONG)
+		return 0;
+	return r == 0 ? 1 : r;
+}
