@@ -93,6 +93,20 @@ class Verp(SystemTest):
         self.assertEqual(ann["Return-Path"], "<list-team=test.example@test.example>")
         self.assertEqual(self.senders(peer), [("list-team=test.example@test.example", "bob@sink.test")])
 
+    def test_C15_reports_reach_an_alias(self):
+        """As docs/MIGRATION.md says: by `+`, or by a domain of the list's own."""
+        i, _ = self.served(aliases="list: ann\n@lists.example.org: owner\n")
+        i.inject(HELLO, "x@never.example", sender="list@test.example", args=["-XV"])
+        for sender in ("list-@lists.example.org-@[]", "list=@lists.example.org-@[]"):
+            i.inject(HELLO, "x@never.example", sender=sender)
+        [ann] = self.reports(i, "ann")
+        owner = self.reports(i, "owner", 2)
+        i.wait_empty()
+        i.stop()
+        self.assertEqual([r["To"] for r in [ann]], ["<list+x=never.example@test.example>"])
+        self.assertEqual(sorted(r["To"] for r in owner), ["<list-x=never.example@lists.example.org>",
+                                                          "<list=x=never.example@lists.example.org>"])
+
     def test_C14_a_double_bounce_goes_with_the_null_sender_and_ends(self):
         i, peer = self.served()
         i.inject(HELLO, "bob@sink.test", "x@never.example", sender="#@[]")
