@@ -165,9 +165,14 @@ set_return(struct options *o, const char *value, struct refusal *why)
 	    why, REFUSAL_USAGE, "-R takes full or hdrs, not `%.40s'", value);
 }
 
+/* -V asked for VERP in Postfix before 2.3, without a value: the switch behind
+ * it would be the id, and the value of that switch a recipient. */
 static int
 set_envid(struct options *o, const char *value, struct refusal *why)
 {
+	if (value[0] == '-')
+		return refuse(why, REFUSAL_USAGE,
+		    "-V takes an envelope id, not `%.40s'; VERP is -XV", value);
 	if (dsn_envid_set(&o->dsn, value, strlen(value)) == 0)
 		return 0;
 	return refuse(

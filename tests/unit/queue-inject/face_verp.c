@@ -76,6 +76,11 @@ Test(verp, senders_that_are_none_are_refused)
 		    "not `x='" },
 		{ ARGS("sendmail", "-XV+=x", "-f", "l@s", "a@b"), 64,
 		    "not `+=x'" },
+		/* VERP of Postfix before 2.3 */
+		{ ARGS("sendmail", "-V", "-f", "l@s", "a@b"), 64,
+		    "-V takes an envelope id, not `-f'; VERP is -XV" },
+		{ ARGS("sendmail", "-V-=", "-f", "l@s", "a@b"), 64,
+		    "-V takes an envelope id, not `-='; VERP is -XV" },
 	};
 	struct scratch s;
 	size_t i;
