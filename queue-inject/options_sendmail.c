@@ -186,19 +186,17 @@ set_envid(struct options *o, const char *value, struct refusal *why)
 static int
 set_traffic(struct options *o, const char *value, struct refusal *why)
 {
-	static const char filter[] = "-+=";
-
 	if (*value != 'V')
 		return 0;
 	if (value[1] == '\0') {
 		o->verp = '+';
 		return 0;
 	}
-	if (strchr(filter, value[1]) == NULL || value[2] != '=' ||
+	if (strchr("-+=", value[1]) == NULL || value[2] != '=' ||
 	    value[3] != '\0')
 		return refuse(why, REFUSAL_USAGE,
-		    "-XV takes two delimiters, one of %s and =, not `%.40s'",
-		    filter, value + 1);
+		    "-XV takes the delimiters -=, += or ==, not `%.40s'",
+		    value + 1);
 	o->verp = value[1];
 	return 0;
 }

@@ -69,7 +69,7 @@ Test(verp, senders_that_are_none_are_refused)
 		{ ARGS("sendmail", "-XV", "-f", "l-@s-@[]", "a@b"), 64,
 		    "-XV needs a sender" },
 		{ ARGS("sendmail", "-XV+", "-f", "l@s", "a@b"), 64,
-		    "-XV takes two delimiters, one of -+= and =, not `+'" },
+		    "-XV takes the delimiters -=, += or ==, not `+'" },
 		{ ARGS("sendmail", "-XV+-", "-f", "l@s", "a@b"), 64,
 		    "not `+-'" },
 		{ ARGS("sendmail", "-XVx=", "-f", "l@s", "a@b"), 64,
