@@ -1,6 +1,7 @@
 #include "queue-inject/message.h"
 
 #include "base/address.h"
+#include "base/domain.h"
 #include "smtp/verp.h"
 
 #include <ctype.h>
@@ -23,29 +24,32 @@ envelope_done(struct envelope *e)
 
 /* ---- each recipient once ---- */
 
+/* Of a folded address, in any case of its letters. */
 static size_t
-hash_address(const char *address, size_t len)
+hash_address(const char *folded)
 {
 	uint64_t h = 14695981039346656037u; /* FNV-1a */
-	size_t i;
 
-	for (i = 0; i < len; i++)
-		h = (h ^ (unsigned char)tolower((unsigned char)address[i])) *
+	for (; *folded != '\0'; folded++)
+		h = (h ^ (unsigned char)tolower((unsigned char)*folded)) *
 		    1099511628211u;
 	return (size_t)(h ^ h >> 32);
 }
 
-/* The slot of this address, or the free one that it would get. */
+/* The slot of this address, or the free one that it would get. Where memory is
+ * short, another spelling of a known address may get a slot of its own. */
 static size_t *
-find_slot(const struct envelope *e, const char *address, size_t len)
+find_slot(const struct envelope *e, const char *address)
 {
-	size_t i = hash_address(address, len);
-	size_t *slot = &e->slots[i & (e->nslots - 1)];
+	char folded[ADDRESS_FOLDED_MAX + 1], known[ADDRESS_FOLDED_MAX + 1];
+	size_t i, *slot;
 
+	(void)address_fold(address, folded);
+	i = hash_address(folded);
+	slot = &e->slots[i & (e->nslots - 1)];
 	while (*slot != 0) {
-		const char *known = e->rcpts.data + (*slot - 1);
-
-		if (strncasecmp(known, address, len) == 0 && known[len] == '\0')
+		(void)address_fold(e->rcpts.data + (*slot - 1), known);
+		if (strcasecmp(known, folded) == 0)
 			break;
 		slot = &e->slots[++i & (e->nslots - 1)];
 	}
@@ -67,7 +71,7 @@ make_slots(struct envelope *e)
 	if (e->slots == NULL)
 		return -ENOMEM;
 	while ((address = envelope_next_rcpt(e, &pos, &len)) != NULL) {
-		*find_slot(e, address, len) = at + 1;
+		*find_slot(e, address) = at + 1;
 		at = pos;
 	}
 	return 0;
@@ -103,6 +107,7 @@ envelope_add_rcpt(
     struct envelope *e, const char *address, size_t len, struct refusal *why)
 {
 	size_t at = e->rcpts.len, *slot = NULL;
+	char text[ADDRESS_MAX + 1];
 	int r = address_check(address, len);
 
 	if (r < 0)
@@ -110,7 +115,9 @@ envelope_add_rcpt(
 	if (e->once) {
 		if (make_slots(e) < 0)
 			return refuse(why, REFUSAL_MEMORY, "out of memory");
-		slot = find_slot(e, address, len);
+		memcpy(text, address, len);
+		text[len] = '\0';
+		slot = find_slot(e, text);
 		if (*slot != 0)
 			return 0;
 	}

@@ -133,8 +133,9 @@ const char *header_eol(const struct header *h);
  *
  * Addresses are checked (base/address) as they are put in, and counted against
  * a limit, so memory is bounded by it. Recipients stay in the order they came
- * in, doubles too, unless each is wanted `once`: then one that differs from an
- * earlier one in the case of letters at most is left out. */
+ * in, doubles too, unless each is wanted `once`: then one is left out if its
+ * domain is that of an earlier one (base/domain.h) and its local part differs
+ * in the case of letters at most. */
 
 struct envelope {
 	bool has_sender;

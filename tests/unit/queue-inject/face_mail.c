@@ -132,6 +132,17 @@ static const struct front_case fronts[] = {
 	    NULL, "a@b", "S: x\n\nb\n", "secret" },
 	{ "a recipient comes once", ARGS("sendmail", "-t", "a@b", "c@d, a@B"),
 	    "To: A@b, e@f\nCc: e@f\n\n", NULL, "a@b|c@d|e@f", NULL, NULL },
+	{ "a domain has one spelling",
+	    ARGS("sendmail",
+		"h@b\xc3\xbc"
+		"c.d",
+		"h@B\xc3\x9c"
+		"C.d.",
+		"H@xn--bc-xka.D", "h@bc.d"),
+	    "\n", NULL,
+	    "h@b\xc3\xbc"
+	    "c.d|h@bc.d",
+	    NULL, NULL },
 	{ "own face: once", ARGS("queue-inject", "a@b", "a@b", "a"), "\n", NULL,
 	    "a@b|a@example.org", NULL, NULL },
 	{ "-X names a file", ARGS("sendmail", "-X", "/log", "a@b"), "\n", NULL,
