@@ -130,6 +130,12 @@ result_of(const struct dialog_end *end)
 	return end->site_doubted ? SESSION_DOUBTED : SESSION_TALKED;
 }
 
+void
+session_forget_tls(struct session *s)
+{
+	s->in_clear = s->fell_back = false;
+}
+
 /* Recipients are left. True: the same address once more, for them. */
 static bool
 wants_again(struct session *s, const struct dialog_end *end)
@@ -172,13 +178,13 @@ go_on(struct session *s, const struct dialog_end *end)
 	}
 	if (is_within(s, s->sessions) && reach_has_next(&s->reach)) {
 		log_leaving(s, end);
-		s->in_clear = false;
+		session_forget_tls(s);
 		(void)reach_next(&s->reach);
 		return;
 	}
 	if (end->try_next && session_may_fall_back(s)) {
 		log_leaving(s, end);
-		s->in_clear = false;
+		session_forget_tls(s);
 		if (reach_fall_back(&s->reach))
 			return;
 	}

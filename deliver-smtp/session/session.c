@@ -297,7 +297,8 @@ on_connected(void *arg, int sock)
 		session_finish(s, SESSION_OURS);
 		return;
 	}
-	/* Another address may have won: TLS has not failed there. */
+	/* Another address may have won: TLS has not failed there. fell_back
+	 * stays: two addresses that win in turn have an end. */
 	if (strcmp(s->c.relay, s->reach.relay) != 0)
 		s->in_clear = false;
 	memcpy(s->c.peer, s->reach.peer, sizeof(s->c.peer));
@@ -350,7 +351,7 @@ on_failed(void *arg, struct reach_failure *failure)
 	verdict_done(&s->why);
 	s->why = failure->why;
 	session_trace(s, s->reach.relay, buf_str(&s->why.text));
-	s->in_clear = false;
+	session_forget_tls(s);
 	if (failure->permanent == NULL && !failure->ours &&
 	    fall_back(s, failure))
 		return;

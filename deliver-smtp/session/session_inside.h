@@ -21,7 +21,7 @@ struct session {
 	bool reused;         /* c was kept by an earlier delivery */
 	bool lockstep;       /* pipelining went wrong in this session */
 	bool in_clear;       /* TLS failed with the current address */
-	bool fell_back;      /* once in a session is enough */
+	bool fell_back;      /* to the clear: once for each address */
 	uint64_t spare;      /* a kept connection that may be used; 0: none */
 	uint32_t left;     /* recipients without a report when the talk began */
 	uint32_t sessions; /* new connections that got past the handshake */
@@ -51,6 +51,8 @@ void session_leave(struct session *s);
 int session_rewrite_sender(const struct sender_map *map,
     const struct agent_delivery *delivery, char out[ADDRESS_MAX + 1]);
 
+/* The next address, or next hop, follows: TLS has not failed there. */
+void session_forget_tls(struct session *s);
 /* Is there a fallback, and did no host get as far as MAIL? */
 bool session_may_fall_back(const struct session *s);
 /* Recipients without a report. */

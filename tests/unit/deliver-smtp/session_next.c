@@ -209,6 +209,25 @@ Test(session_next, N28_a_second_host_that_is_of_no_use)
 	cr_expect_eq(b.server.connections, 2);
 }
 
+/* Each host offers STARTTLS, refuses it, and defers MAIL in the clear.
+ *
+ * mutation: deliver-smtp/session/next.c, session_forget_tls() that leaves
+ * fell_back. */
+Test(session_next, N8_N28_each_host_may_be_spoken_to_in_the_clear)
+{
+	static const struct step steps[] = { { "", "220 mx\r\n" },
+		{ "\r\n", "250-mx\r\n250 STARTTLS\r\n" },
+		SAY("454 4.7.0 not now\r\n"), BYE, END };
+	char *got;
+
+	deliver(steps, steps, 1);
+	bench_expect(&b, "0D4.7.0:" SECOND, false);
+	cr_expect_eq(b.server.connections, 4);
+	got = strstr(buf_str(&b.server.got), "MAIL FROM:<s@y>\r\n");
+	cr_assert_not_null(got);
+	cr_expect_not_null(strstr(got + 1, "MAIL FROM:<s@y>\r\n"));
+}
+
 /* A fallback is for destinations of which no host gets as far as MAIL. */
 Test(session_next, N39_none_where_a_host_has_said_something)
 {
