@@ -148,10 +148,14 @@ on_secured(void *arg, const struct tls_facts *facts)
 	session_trace(s, s->c.relay, facts->protocol);
 }
 
+/* The greeting of a fallback says nothing of the destination. */
 static void
 on_greeted(void *arg)
 {
-	agent_greeted(((const struct session *)arg)->delivery);
+	const struct session *s = arg;
+
+	if (!s->reach.fell_back)
+		agent_greeted(s->delivery);
 }
 
 static const struct talk_ops talk_ops = {

@@ -107,6 +107,24 @@ Test(fallback, N39_where_no_server_is_ready, .timeout = 60)
 	bench_close(&b);
 }
 
+/* Else destinations whose servers are dead would fill all slots.
+ *
+ * mutation: deliver-smtp/session/session.c, on_greeted() that tells of each
+ * greeting. */
+Test(fallback, N39_whose_greeting_is_not_that_of_the_destination, .timeout = 60)
+{
+	start(bench_plain);
+	deliver("127.0.0.1:1", "127.0.0.2:%u");
+	bench_expect(&b, "0S2.0.0:127.0.0.2[127.0.0.2]:", false);
+	cr_expect_eq(b.greeted, 0);
+	bench_close(&b);
+	start(bench_plain);
+	deliver("127.0.0.1:%u", "127.0.0.2:1");
+	bench_expect(&b, "0S2.0.0:127.0.0.1[127.0.0.1]:", false);
+	cr_expect_eq(b.greeted, 1);
+	bench_close(&b);
+}
+
 Test(fallback, N39_what_dns_says_of_the_domain, .timeout = 60)
 {
 	struct mx_set set = one_host();
