@@ -371,8 +371,8 @@ on_late(evutil_socket_t sock UNUSED, short what UNUSED, void *arg)
 	r->ops->late(r->arg);
 }
 
-/* One that ended behind MAIL begins anew. Without memory there is no limit but
- * those of each step. */
+/* One that ended begins anew. Without memory there is no limit but those of
+ * each step. */
 static void
 late_start(struct reach *r)
 {
@@ -437,6 +437,8 @@ reach_fall_back(struct reach *r)
 	r->fell_back = true;
 	r->used = 0;
 	memset(r->over, 0, sizeof(r->over));
+	if (r->late != NULL)
+		(void)evtimer_del(r->late);
 	hop_start(r);
 	return true;
 }
@@ -488,10 +490,16 @@ reach_next(struct reach *r)
 }
 
 void
-reach_cancel(struct reach *r)
+reach_stop(struct reach *r)
 {
 	lookup_cancel(&r->lookup);
 	connect_cancel(&r->race);
+}
+
+void
+reach_cancel(struct reach *r)
+{
+	reach_stop(r);
 	if (r->late != NULL)
 		event_free(r->late);
 	r->late = NULL;

@@ -103,8 +103,8 @@ struct reach {
 	bool mx; /* look for MX records of a domain */
 	struct lookup_ways ways;
 	usec_t limit, limit_all, head_start;
-	/* From the first start on, of all next hops. When it ends behind MAIL
-	 * it begins anew for the hosts that follow. */
+	/* From the start of each next hop on. When it ends behind MAIL it
+	 * begins anew for the hosts that follow. */
 	usec_t limit_before;
 	const char *fallback; /* next hops between blanks or commas; "" */
 	uint16_t default_port;
@@ -149,6 +149,10 @@ bool reach_has_fallback(const struct reach *r);
  * for which this host takes mail itself falls back to nothing, since its
  * fallback could send the mail here again. */
 bool reach_fall_back(struct reach *r);
+/* Neither the look-up nor an attempt to connect goes on: only
+ * reach_fall_back() and reach_cancel() are left. What DNS has not said, DNS
+ * does not say. */
+void reach_stop(struct reach *r);
 void reach_cancel(struct reach *r);
 
 #endif

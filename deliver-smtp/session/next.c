@@ -41,11 +41,30 @@ may_go_on(const struct session *s)
 	return is_within(s, s->sessions + 1) && reach_has_next(&s->reach);
 }
 
+void
+session_forget_tls(struct session *s)
+{
+	s->in_clear = s->fell_back = false;
+}
+
 bool
 session_may_fall_back(const struct session *s)
 {
 	return s->sessions == 0 && !s->talked && !s->doubted &&
 	    reach_has_fallback(&s->reach);
+}
+
+bool
+session_fall_back(struct session *s, const char *relay)
+{
+	if (!session_may_fall_back(s))
+		return false;
+	log_next_host(s->delivery->id, relay, session_left(s), s->why.dsn,
+	    buf_str(&s->why.text));
+	talk_free(&s->c.talk);
+	s->reached = false;
+	session_forget_tls(s);
+	return reach_fall_back(&s->reach);
 }
 
 uint32_t
@@ -130,12 +149,6 @@ result_of(const struct dialog_end *end)
 	return end->site_doubted ? SESSION_DOUBTED : SESSION_TALKED;
 }
 
-void
-session_forget_tls(struct session *s)
-{
-	s->in_clear = s->fell_back = false;
-}
-
 /* Recipients are left. True: the same address once more, for them. */
 static bool
 wants_again(struct session *s, const struct dialog_end *end)
@@ -182,12 +195,8 @@ go_on(struct session *s, const struct dialog_end *end)
 		(void)reach_next(&s->reach);
 		return;
 	}
-	if (end->try_next && session_may_fall_back(s)) {
-		log_leaving(s, end);
-		session_forget_tls(s);
-		if (reach_fall_back(&s->reach))
-			return;
-	}
+	if (end->try_next && session_fall_back(s, s->c.relay))
+		return;
 	s->reached = true;
 	session_finish(s, result_of(end));
 }

@@ -320,18 +320,6 @@ on_goes_on(void *arg, const struct verdict *why)
 	    why->dsn, buf_str(&why->text));
 }
 
-/* Behind a failure to look up or to connect. */
-static bool
-fall_back(struct session *s, const struct reach_failure *failure)
-{
-	if (!session_may_fall_back(s))
-		return false;
-	log_next_host(s->delivery->id,
-	    failure->unknown ? "none" : s->reach.relay, session_left(s),
-	    s->why.dsn, buf_str(&s->why.text));
-	return reach_fall_back(&s->reach);
-}
-
 static void
 on_failed(void *arg, struct reach_failure *failure)
 {
@@ -355,9 +343,8 @@ on_failed(void *arg, struct reach_failure *failure)
 	verdict_done(&s->why);
 	s->why = failure->why;
 	session_trace(s, s->reach.relay, buf_str(&s->why.text));
-	session_forget_tls(s);
 	if (failure->permanent == NULL && !failure->ours &&
-	    fall_back(s, failure))
+	    session_fall_back(s, failure->unknown ? "none" : s->reach.relay))
 		return;
 	settled = failure->permanent != NULL &&
 	    domain_failed(
@@ -405,7 +392,9 @@ on_late(void *arg)
 	    s->delivery->nexthop,
 	    (unsigned)(s->settings.before_limit / USEC_PER_SEC),
 	    last[0] == '\0' ? "none was found" : last);
-	session_finish(s, SESSION_FAILED);
+	reach_stop(&s->reach);
+	if (!session_fall_back(s, last[0] == '\0' ? "none" : last))
+		session_finish(s, SESSION_FAILED);
 }
 
 static const struct reach_ops reach_ops = {

@@ -55,6 +55,9 @@ int session_rewrite_sender(const struct sender_map *map,
 void session_forget_tls(struct session *s);
 /* Is there a fallback, and did no host get as far as MAIL? */
 bool session_may_fall_back(const struct session *s);
+/* Then go there, and tell the log of the server `relay`, which is left; s->why
+ * says why. False: there is none, or none that can be used. */
+bool session_fall_back(struct session *s, const char *relay);
 /* Recipients without a report. */
 uint32_t session_left(const struct session *s);
 /* An event of the delivery with this server, for operators who follow it. */

@@ -140,6 +140,16 @@ class Names(SystemTest):
         self.assertEqual((status, dsn), ("deferred", "4.4.1"), text)
         i.stop()
 
+    # mutation: deliver-smtp/session/session.c, on_late() without reach_stop().
+    @cost(5)
+    def test_N38_N39_the_fallback_where_dns_is_silent(self):
+        i = self.world("nameserver 127.0.0.1\noptions timeout:30 attempts:5\n", "to-silent smtp:[silent.example]\n",
+                       smtp_before_mail_timeout="1s", smtp_fallback_relay="[192.0.2.1]")
+        i.inject(HELLO, "x@to-silent")
+        self.assertEqual(self.result(i, "x@to-silent")[:3], ("sent", "2.0.0", "192.0.2.1[192.0.2.1]:25"))
+        self.assertTrue(i.log_has(r": relay=none, nrcpt=1, dsn=4\.4\.2 \(.*within smtp_before_mail_timeout"))
+        i.stop()
+
     # mutation: deliver-smtp/reach/lookup.c, may_be_left() counts nothing.
     @cost(5)
     def test_N37_lookups_that_nobody_waits_for_are_few(self):

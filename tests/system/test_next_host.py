@@ -71,7 +71,7 @@ class NextHost(Tracing):
             f"relay={relay}, nrcpt=2, dsn=4.4.1 (connect to {relay}: Connection refused; the next host is tried)"])
         self.assertIn(f"{relay} * connect to {relay}: Connection refused\n", path.read_text())
 
-    # mutation: deliver-smtp/session/session.c, fall_back() without log_next_host().
+    # mutation: deliver-smtp/session/next.c, session_fall_back() without log_next_host().
     def test_N39_each_next_hop_before_the_fallback_is_in_the_log(self):
         site = self.site()
         i = self.started(site, "127.0.0.3", smtp_fallback_relay=f"[none.invalid] [127.0.0.1]:{site.port}")

@@ -72,7 +72,7 @@ know(const struct mx_set *set)
 }
 
 /* mutation: deliver-smtp/session/session.c, on_failed() without
- * reach_fall_back(). */
+ * session_fall_back(). */
 Test(fallback, N39_where_nothing_can_be_connected_to, .timeout = 60)
 {
 	static const char *const lists[] = { "127.0.0.2:%u",
@@ -197,23 +197,53 @@ Test(fallback, N39_not_for_a_domain_of_which_this_host_is_one, .timeout = 60)
 /* ---- before MAIL ---- */
 
 /* mutation: deliver-smtp/session/session.c, on_late() does nothing. */
-Test(fallback, N38_all_hosts_together_have_a_limit, .timeout = 60)
+Test(fallback, N38_all_addresses_of_a_next_hop_have_a_limit, .timeout = 60)
 {
+	struct mx_set set = one_host();
+	struct sockaddr_in in = { .sin_family = AF_INET };
+
+	in.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	cr_assert(mx_add_address(&set.hosts[0], (struct sockaddr *)&in));
+	in.sin_addr.s_addr = htonl(INADDR_LOOPBACK + 1);
+	cr_assert(mx_add_address(&set.hosts[0], (struct sockaddr *)&in));
+	start(silent);
+	b.server.again = silent;
+	know(&set);
+	b.context.settings.before_limit = 3 * SHORT;
+	b.context.settings.limits[DIALOG_GREETING] = 2 * SHORT;
+	deliver("x:%u", "");
+	bench_expect(&b, "0D4.4.2:a.test[127.0.0.2]:", true);
+	bench_expect(&b, "within smtp_before_mail_timeout", true);
+	bench_close(&b);
+}
+
+/* mutation: deliver-smtp/session/session.c, on_late() without
+ * session_fall_back(); deliver-smtp/reach/reach.c, reach_fall_back() without
+ * evtimer_del(). */
+Test(fallback, N38_N39_behind_the_limit, .timeout = 60)
+{
+	/* The servers of the destination never greet. */
+	start(silent);
+	b.context.settings.before_limit = SHORT;
+	deliver("127.0.0.1:%u", "127.0.0.2:%u");
+	bench_expect(&b, "0S2.0.0:127.0.0.2[127.0.0.2]:", false);
+	cr_expect_eq(b.server.connections, 2);
+	bench_close(&b);
+	/* Nor does the fallback: the limit is that of each next hop. */
 	start(silent);
 	b.server.again = silent;
 	b.context.settings.before_limit = SHORT;
-	deliver("127.0.0.1:%u", "127.0.0.2:%u");
-	bench_expect(&b, "0D4.4.2:127.0.0.1[127.0.0.1]:", true);
-	bench_expect(&b, "within smtp_before_mail_timeout", true);
+	deliver("127.0.0.1:%u", "127.0.0.2:%u 127.0.0.1:1");
+	bench_expect(&b, "0D4.4.1:none:connect to 127.0.0.1[", true);
+	cr_expect_eq(b.server.connections, 2);
 	bench_close(&b);
-	/* Each one has time for itself alone. */
 	start(silent);
 	b.server.again = silent;
 	b.context.settings.before_limit = 3 * SHORT;
 	b.context.settings.limits[DIALOG_GREETING] = 2 * SHORT;
 	deliver("127.0.0.1:%u", "127.0.0.2:%u");
 	bench_expect(&b, "0D4.4.2:127.0.0.2[127.0.0.2]:", true);
-	bench_expect(&b, "within smtp_before_mail_timeout", true);
+	bench_expect(&b, "timed out while receiving the greeting", true);
 	bench_close(&b);
 }
 
