@@ -186,6 +186,9 @@ struct dialog_end {
 	/* The end came before a transaction: recipients are unreported, another
 	 * address may do better. */
 	bool try_next;
+	/* With try_next: the server talks, but not with the TLS that task.tls
+	 * requires. */
+	bool insecure;
 	/* Recipients are unreported: connect again, task.lockstep set. */
 	bool lockstep;
 	/* Recipients are unreported: TLS failed, connect again without it;

@@ -22,6 +22,8 @@ step_leave_site(struct dialog *d)
 		d->end.in_clear = true;
 	else
 		d->end.site_failed = d->end.try_next = true;
+	d->end.insecure |=
+	    step_fate(d) == FATE_TLS && d->task.tls >= TLS_LEVEL_ENCRYPT;
 	d->state = DIALOG_CLOSED;
 }
 
@@ -200,6 +202,8 @@ dialog_lost(struct dialog *d, enum dialog_lost why)
 		    "lost connection with %s while %s", d->task.peer,
 		    step_doing(d));
 	lose(d, silent);
+	if (silent) /* a host that cannot be reached is silent, too */
+		d->end.insecure = false;
 }
 
 void
@@ -222,7 +226,7 @@ dialog_abandon(struct dialog *d, const char *dsn, const char *text)
 	d->auth_refused = false; /* that is not the reason */
 	step_give_up(d);
 	d->end.site_failed = d->end.site_doubted = false;
-	d->end.try_next = d->end.lockstep = false;
+	d->end.try_next = d->end.insecure = d->end.lockstep = false;
 	d->end.stale = d->end.open = d->end.in_clear = false;
 	step_settle_all(d, &d->end.why);
 }

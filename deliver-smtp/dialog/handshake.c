@@ -222,6 +222,7 @@ want_tls(struct dialog *d)
 	} else if (d->task.tls == TLS_LEVEL_MAY) {
 		ready(d);
 	} else {
+		d->end.insecure = true;
 		decline(
 		    d, "4.7.4", "TLS is required, but was not offered by ", "");
 	}

@@ -50,7 +50,7 @@ session_forget_tls(struct session *s)
 bool
 session_may_fall_back(const struct session *s)
 {
-	return s->sessions == 0 && !s->talked && !s->doubted &&
+	return s->sessions == 0 && !s->talked && !s->doubted && !s->insecure &&
 	    reach_has_fallback(&s->reach);
 }
 
@@ -133,6 +133,7 @@ learn(struct session *s, const struct dialog_end *end)
 		peers_add(&context->batches, s->c.relay, end->batch, now);
 	if (!s->reused && talk_handshaken_at(s->c.talk) != 0)
 		s->sessions++;
+	s->insecure = s->insecure || end->insecure;
 	if (end->site_doubted)
 		s->doubted = true;
 	else if (end->stale) /* a new one has carried a message before */

@@ -26,7 +26,8 @@ struct session {
 	uint32_t left;     /* recipients without a report when the talk began */
 	uint32_t sessions; /* new connections that got past the handshake */
 	bool talked; /* a host answered about the message, and has not failed */
-	bool doubted; /* a host is doubted (dialog.h) */
+	bool doubted;  /* a host is doubted (dialog.h) */
+	bool insecure; /* a host lacks the TLS that its next hop requires */
 	struct held held;
 	struct verdict why; /* the last failure */
 };
@@ -53,7 +54,8 @@ int session_rewrite_sender(const struct sender_map *map,
 
 /* The next address, or next hop, follows: TLS has not failed there. */
 void session_forget_tls(struct session *s);
-/* Is there a fallback, and did no host get as far as MAIL? */
+/* Is there a fallback, did no host get as far as MAIL, and did none lack the
+ * TLS that is required? */
 bool session_may_fall_back(const struct session *s);
 /* Then go there, and tell the log of the server `relay`, which is left; s->why
  * says why. False: there is none, or none that can be used. */
