@@ -297,8 +297,8 @@ int files_warn_administrators(
  * root; own: the queue_base of this instance. */
 int files_warn_host(const struct conf *conf, struct buf *out);
 int files_warn_queued(const char *root, const char *own, struct buf *out);
-/* warn_tls.c: the same of the authorities of level `verify`, and of passwords
- * for servers that are not verified. */
+/* warn_tls.c: the same of the authorities of level `verify`, of passwords for
+ * servers that are not verified, and of fallbacks of a low level of TLS. */
 int
 files_warn_tls(const struct conf *conf, struct buf *out, struct buf *ret_error);
 

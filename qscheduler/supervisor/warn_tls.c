@@ -1,7 +1,7 @@
 /* Authorities that no certificate of a server can be judged by: mail of level
- * `verify` waits then. Passwords for servers that are not verified. OpenSSL is
- * no part of the supervisor, so that the file is looked at for what an agent
- * would miss first. */
+ * `verify` waits then. Passwords for servers that are not verified. Fallbacks
+ * of a low level of TLS. OpenSSL is no part of the supervisor, so that the file
+ * is looked at for what an agent would miss first. */
 #include "qscheduler/supervisor/supervisor.h"
 
 #include <errno.h>
@@ -15,6 +15,8 @@
 
 #include "route/credentials.h"
 #include "route/tls_policy.h"
+
+#define BETWEEN " \t," /* next hops of a fallback */
 
 /* 1: a transport or a row asks for it. */
 static int
@@ -133,6 +135,11 @@ warn_authorities(
 	    why);
 }
 
+struct tables {
+	struct tls_policies *policies;
+	struct credentials *credentials;
+};
+
 /* ---- passwords for servers that are not verified ---- */
 
 /* A next hop may be that of any transport: the strictest level, so that there
@@ -161,18 +168,19 @@ is_local_socket(const char *key)
 }
 
 static int
-warn_rows(const struct conf *conf, const struct tls_policies *policies,
-    const struct credentials *credentials, struct buf *out)
+warn_passwords(
+    const struct conf *conf, const struct tables *tables, struct buf *out)
 {
 	const enum tls_level usual = level_of_transports(conf);
 	const struct credential *c;
 	size_t i;
 	int r = 0;
 
-	for (i = 0; r == 0 && (c = credentials_row(credentials, i)) != NULL;
+	for (i = 0;
+	     r == 0 && (c = credentials_row(tables->credentials, i)) != NULL;
 	     i++) {
 		const struct tls_policy *row =
-		    tls_policies_find(policies, c->key);
+		    tls_policies_find(tables->policies, c->key);
 		enum tls_level level = row != NULL ? row->level : usual;
 
 		if (level == TLS_LEVEL_VERIFY || is_local_socket(c->key))
@@ -188,21 +196,85 @@ warn_rows(const struct conf *conf, const struct tls_policies *policies,
 	return r;
 }
 
-static int
-warn_passwords(const struct conf *conf, struct buf *out, struct buf *ret_error)
+/* ---- fallbacks that are secured less than the mail that they may get ---- */
+
+/* As the agent has it: without TLS no password is sent. */
+static enum tls_level
+level_of_fallback(const struct conf *conf, const struct conf_transport *t,
+    const struct tls_policy *row, bool password)
 {
-	struct tls_policies *policies = NULL;
-	struct credentials *credentials = NULL;
-	int r =
-	    tls_policies_load(conf->smtp_tls_policy_file, &policies, ret_error);
+	enum tls_level level =
+	    row != NULL ? row->level : (enum tls_level)t->tls_level;
+
+	if (level == TLS_LEVEL_MAY &&
+	    (t->tls_wrappermode || (password && !conf->smtp_auth_in_clear)))
+		level = TLS_LEVEL_ENCRYPT;
+	return level;
+}
+
+static int
+warn_fallback(const struct conf *conf, const struct conf_transport *t,
+    const struct tables *tables, struct buf *out)
+{
+	const enum tls_level most = tls_policies_strictest(tables->policies);
+	const char *word = t->fallback_relay.text;
+	char hop[CONF_FALLBACK_SIZE];
+	enum tls_level level;
+	int r = 0;
+
+	for (word += strspn(word, BETWEEN); r == 0 && *word != '\0';
+	     word += strspn(word, BETWEEN)) {
+		snprintf(hop, sizeof(hop), "%.*s", (int)strcspn(word, BETWEEN),
+		    word);
+		word += strlen(hop);
+		level = level_of_fallback(conf, t,
+		    tls_policies_find(tables->policies, hop),
+		    credentials_find(tables->credentials, hop) != NULL);
+		if (level < most)
+			r = buf_printf(out,
+			    "%s_fallback_relay: %s: mail for next hops of "
+			    "level %s may go here with level %s: add \"%s %s\" "
+			    "to smtp_tls_policy_file\n",
+			    t->name, hop, tls_level_word(most),
+			    tls_level_word(level), hop, tls_level_word(most));
+	}
+	return r;
+}
+
+/* Levels below `encrypt` hold back no mail. */
+static int
+warn_fallbacks(
+    const struct conf *conf, const struct tables *tables, struct buf *out)
+{
+	uint32_t i;
+	int r = 0;
+
+	if (tls_policies_strictest(tables->policies) < TLS_LEVEL_ENCRYPT)
+		return 0;
+	for (i = 0; r == 0 && i < conf->ntransports; i++)
+		if (conf->transports[i].kind == AGENT_SMTP ||
+		    conf->transports[i].kind == AGENT_LMTP)
+			r = warn_fallback(
+			    conf, &conf->transports[i], tables, out);
+	return r;
+}
+
+static int
+warn_tables(const struct conf *conf, struct buf *out, struct buf *ret_error)
+{
+	struct tables t = { NULL, NULL };
+	int r = tls_policies_load(
+	    conf->smtp_tls_policy_file, &t.policies, ret_error);
 
 	if (r == 0)
 		r = credentials_load(
-		    conf->smtp_password_file, &credentials, ret_error);
+		    conf->smtp_password_file, &t.credentials, ret_error);
 	if (r == 0)
-		r = warn_rows(conf, policies, credentials, out);
-	tls_policies_free(&policies);
-	credentials_free(&credentials);
+		r = warn_passwords(conf, &t, out);
+	if (r == 0)
+		r = warn_fallbacks(conf, &t, out);
+	tls_policies_free(&t.policies);
+	credentials_free(&t.credentials);
 	return r;
 }
 
@@ -211,5 +283,5 @@ files_warn_tls(const struct conf *conf, struct buf *out, struct buf *ret_error)
 {
 	int r = warn_authorities(conf, out, ret_error);
 
-	return r < 0 ? r : warn_passwords(conf, out, ret_error);
+	return r < 0 ? r : warn_tables(conf, out, ret_error);
 }

@@ -172,6 +172,24 @@ class Unruled(SystemTest):
                 "whoever answers in its place gets the password: add \"[mx.example]:587 verify\" to "
                 "smtp_tls_policy_file"], (level, rows))
 
+    # mutation: qscheduler/supervisor/warn_tls.c, warn_tables() without warn_fallbacks().
+    def test_check_warns_of_a_fallback_of_a_lower_level(self):
+        i = self.instance()
+        table, ca = i.dir / "tls", i.dir / "authorities"
+        ca.write_text("-----BEGIN CERTIFICATE-----\n")
+        i.write_conf(smtp_tls_policy_file=table, smtp_tls_CAfile=ca,
+                     smtp_fallback_relay="[one.example]:587, two.example")
+        for rows, want in (
+                ("", []), ("a.example none\nb.example may\n", []),
+                ("a.example encrypt\n", [("[one.example]:587", "may", "encrypt"), ("two.example", "may", "encrypt")]),
+                ("a.example verify\n[one.example] verify\ntwo.example encrypt\n",
+                 [("two.example", "encrypt", "verify")]),
+                ("a.example encrypt\n[one.example] verify\ntwo.example verify\n", [])):
+            table.write_text(rows)
+            self.assertEqual(self.warned(i), [
+                f"qscheduler: warning: smtp_fallback_relay: {hop}: mail for next hops of level {most} may go here "
+                f"with level {level}: add \"{hop} {most}\" to smtp_tls_policy_file" for hop, level, most in want], rows)
+
     # mutation: qscheduler/supervisor/command.c, run_check() without print_warnings().
     def test_check_warns(self):
         i = self.instance(routing="a.example local\n")
