@@ -27,23 +27,6 @@ fail_here(struct reach *r, int error)
 	fail(r, &failure);
 }
 
-/* The words of a verdict, before and behind the name of the next hop. */
-static const struct {
-	const char *dsn, *permanent, *before, *behind;
-} verdicts[MX_NVERDICTS] = {
-	[MX_NO_NAME] = { "4.4.4", "5.1.2", "name of host ", ": " },
-	[MX_NO_MAIL] = { "4.4.4", "5.1.10", "domain ",
-	    " takes no mail: its MX record is null" },
-	[MX_NO_HOST] = { "4.4.4", "5.4.4", "no MX record of ",
-	    " names a host" },
-	[MX_NO_ADDRESS] = { "4.4.4", "5.4.4", "name of host ",
-	    ": no address to connect to" },
-	[MX_UNSURE] = { "4.4.3", NULL, "name of host ",
-	    ": not all of its hosts could be looked up" },
-	[MX_LOOP] = { "4.4.6", "5.4.6", "mail for ",
-	    " loops back to this host" },
-};
-
 static bool
 is_domain(const struct reach *r)
 {
@@ -64,19 +47,12 @@ wanted_of(const struct reach *r)
 static void
 fail_by_name(struct reach *r, enum mx_verdict verdict, const char *text)
 {
-	/* Of a host DNS was not asked whether it takes mail. */
-	struct reach_failure failure = {
-		.permanent = is_domain(r) && !r->fell_back
-		    ? verdicts[verdict].permanent
-		    : NULL,
-		.unknown = true,
-	};
+	struct reach_failure failure = { .unknown = true };
 
-	if (text == NULL)
-		text = "Domain name not found";
-	verdict_set(&failure.why, AGENT_DEFERRED, verdicts[verdict].dsn,
-	    "%s%s%s%s", verdicts[verdict].before, r->hop.host,
-	    verdicts[verdict].behind, verdict == MX_NO_NAME ? text : "");
+	reason_set(&r->hop, verdict, text, &failure);
+	/* Of a host DNS was not asked whether it takes mail. */
+	if (!is_domain(r) || r->fell_back)
+		failure.permanent = NULL;
 	fail(r, &failure);
 }
 

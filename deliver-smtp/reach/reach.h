@@ -2,6 +2,7 @@
  *
  *	reach.c    the way of one delivery: lookup, addresses, the next of them
  *	connect.c  several addresses, the first that answers wins
+ *	reason.c   the words for what DNS says
  *
  * Soft: -errno.
  */
@@ -75,6 +76,11 @@ struct reach_failure {
 	bool no_more; /* there is no address after all behind the last
 		       * one: why is empty, the failure there stands */
 };
+
+/* reason.c: puts the verdict of DNS on a next hop into why, and the code that
+ * is permanent for a domain. text: of a name that does not exist, or NULL. */
+void reason_set(const struct nexthop *hop, enum mx_verdict verdict,
+    const char *text, struct reach_failure *failure);
 
 struct reach_ops {
 	/* Optional: the hosts of a domain are known, and none was connected to
