@@ -186,7 +186,10 @@ family_gather(struct lookup *l, struct mx_host *host,
 			continue;
 		f = &families[address->sa_family != first];
 		f->of[f->count++] = &result->addresses[i];
-		host->ours |= l->mx && l->shared->is_ours(address);
+		if (l->mx && !host->ours && l->shared->is_ours(address)) {
+			host->ours = true;
+			host->own = result->addresses[i];
+		}
 	}
 }
 

@@ -91,8 +91,10 @@ take_host(struct reader *r, const char *text, uint16_t preference)
 	if (nexthop_of_domain(text, false, name, &why) < 0)
 		return;
 	if (is_own(r->own, name)) {
-		if (preference < r->set->ours_from)
+		if (preference < r->set->ours_from) {
 			r->set->ours_from = preference;
+			memcpy(r->set->own, name, sizeof(name));
+		}
 		return;
 	}
 	if (!is_known(r->set, name, preference))

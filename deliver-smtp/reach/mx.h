@@ -39,6 +39,7 @@ struct mx_host {
 	uint16_t preference;
 	bool ours;   /* by name, or one of its addresses is this host's */
 	bool unsure; /* the servers did not say all of its addresses */
+	union mx_address own; /* this host's, where that makes it ours */
 	uint8_t naddresses;
 	union mx_address addresses[MX_ADDRESSES_MAX]; /* without a port */
 };
@@ -63,6 +64,7 @@ struct mx_set {
 	/* The preference of the first record that names this host, else
 	 * MX_NOT_OURS: hosts from there on are no good. */
 	uint32_t ours_from;
+	char own[NEXTHOP_HOST_MAX]; /* the name in that record */
 	uint8_t nhosts;
 	struct mx_host hosts[MX_HOSTS_MAX];
 };

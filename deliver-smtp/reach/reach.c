@@ -45,11 +45,12 @@ wanted_of(const struct reach *r)
 
 /* DNS says no. */
 static void
-fail_by_name(struct reach *r, enum mx_verdict verdict, const char *text)
+fail_by_name(struct reach *r, const struct mx_set *set, enum mx_verdict verdict,
+    const char *text)
 {
 	struct reach_failure failure = { .unknown = true };
 
-	reason_set(&r->hop, verdict, text, &failure);
+	reason_set(&r->hop, set, verdict, text, &failure);
 	/* Of a host DNS was not asked whether it takes mail. */
 	if (!is_domain(r) || r->fell_back)
 		failure.permanent = NULL;
@@ -221,7 +222,7 @@ take_set(
 	enum mx_verdict verdict = mx_judge(set, loops);
 
 	if (verdict != MX_FOUND) {
-		fail_by_name(r, verdict, text);
+		fail_by_name(r, set, verdict, text);
 		return;
 	}
 	r->taken = true;

@@ -77,10 +77,11 @@ struct reach_failure {
 		       * one: why is empty, the failure there stands */
 };
 
-/* reason.c: puts the verdict of DNS on a next hop into why, and the code that
- * is permanent for a domain. text: of a name that does not exist, or NULL. */
-void reason_set(const struct nexthop *hop, enum mx_verdict verdict,
-    const char *text, struct reach_failure *failure);
+/* reason.c: puts the verdict of DNS on a next hop, whose hosts are the set,
+ * into why, and the code that is permanent for a domain. text: of a name that
+ * does not exist, or NULL. */
+void reason_set(const struct nexthop *hop, const struct mx_set *set,
+    enum mx_verdict verdict, const char *text, struct reach_failure *failure);
 
 struct reach_ops {
 	/* Optional: the hosts of a domain are known, and none was connected to

@@ -1,5 +1,7 @@
 #include "deliver-smtp/reach/reach.h"
 
+#include <stdio.h>
+
 /* The words of a verdict, before and behind the name of the next hop. */
 static const struct {
 	const char *dsn, *permanent, *before, *behind;
@@ -14,12 +16,32 @@ static const struct {
 	[MX_UNSURE] = { "4.4.3", NULL, "name of host ",
 	    ": not all of its hosts could be looked up" },
 	[MX_LOOP] = { "4.4.6", "5.4.6", "mail for ",
-	    " loops back to this host" },
+	    " loops back to this host: " },
 };
 
+/* Where this host is one by its name, no address of it was looked up. */
+static void
+add_own_host(
+    const struct nexthop *hop, const struct mx_set *set, struct buf *text)
+{
+	const uint32_t limit = mx_limit(set, true);
+	const struct mx_host *h = set->hosts, *end = h + set->nhosts;
+	char peer[NEXTHOP_PEER_MAX], relay[NEXTHOP_PEER_MAX];
+
+	snprintf(peer, sizeof(peer), "%s", set->own);
+	while (h < end && !(h->ours && h->preference == limit))
+		h++;
+	if (h < end)
+		nexthop_peer(hop, h->name, &h->own.any, peer, relay);
+	(void)buf_printf(text,
+	    "%s%s is this host; mydestination or routing_file must say where "
+	    "the mail goes",
+	    set->listed ? "the best MX host " : "", peer);
+}
+
 void
-reason_set(const struct nexthop *hop, enum mx_verdict verdict, const char *text,
-    struct reach_failure *failure)
+reason_set(const struct nexthop *hop, const struct mx_set *set,
+    enum mx_verdict verdict, const char *text, struct reach_failure *failure)
 {
 	if (text == NULL)
 		text = "Domain name not found";
@@ -27,4 +49,6 @@ reason_set(const struct nexthop *hop, enum mx_verdict verdict, const char *text,
 	verdict_set(&failure->why, AGENT_DEFERRED, verdicts[verdict].dsn,
 	    "%s%s%s%s", verdicts[verdict].before, hop->host,
 	    verdicts[verdict].behind, verdict == MX_NO_NAME ? text : "");
+	if (verdict == MX_LOOP)
+		add_own_host(hop, set, &failure->why.text);
 }

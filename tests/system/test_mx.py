@@ -1,6 +1,7 @@
 """Next hops that are domains, as a name server of Debian (dnsmasq) tells of them, in a network
 of the instance's own: 192.0.2.0/24 and 2001:db8::/32 lead back to it, 203.0.113.1 is its address."""
 import pathlib
+import re
 import subprocess
 
 from case import SystemTest, cost, needs_root
@@ -81,6 +82,10 @@ NOT_SENT = {  # the domain, the code for its own mail, and where a rule names it
     "nomail.example": ("5.4.4", "4.4.4"), "link.example": ("5.4.4", "4.4.4"),
     "gone.example": ("5.4.4", "4.4.4"), "literal.example": ("5.4.4", "4.4.4"),
 }
+LOOPS = {  # the domain, the host that is this one
+    "loop.example": "the best MX host own.mx.example[203.0.113.1]", "named.example": "the best MX host me.example",
+    "inside.example": "the best MX host local.mx.example[127.0.0.1]", "self.example": "self.example[203.0.113.1]",
+}
 
 
 @needs_root
@@ -102,7 +107,7 @@ class Mx(SystemTest):
                      what=f"an attempt for {address}")
         return found.group(3), found.group(2), found.group(1)
 
-    # mutation: deliver-smtp/reach/lookup.c, on_mx() takes the domain alone.
+    # mutation: deliver-smtp/reach/lookup.c, on_mx() takes the domain alone, family_gather() without own.
     @cost(10)
     def test_N2_what_dns_says(self):
         rules = "".join(f"to-{n} smtp:{domain}\n" for n, domain in enumerate(NOT_SENT))
@@ -122,6 +127,9 @@ class Mx(SystemTest):
             status = "bounced" if own[0] == "5" else "deferred"
             self.assertEqual(self.result(i, f"x@{domain}"), (status, own, "none"), domain)
             self.assertEqual(self.result(i, f"x@to-{n}"), ("deferred", ruled, "none"), domain)
+        for domain, host in LOOPS.items():
+            self.assertTrue(i.log_has(rf"to=<x@{domain}>.*\(mail for {domain} loops back to this host: {re.escape(host)} "
+                                      r"is this host; "), domain)
         self.assertEqual(self.result(i, "x@to-mx"), ("sent", "2.0.0", "a.mx.example[192.0.2.1]:25"))
         self.assertEqual(self.result(i, "x@to-host"), ("sent", "2.0.0", "both.example[192.0.2.2]:25"))
         self.assertEqual(self.result(i, "x@to-search"), ("sent", "2.0.0", "mailhub[192.0.2.1]:25"))
