@@ -391,7 +391,7 @@ Test(dialogue, S16_nobody_listens)
 }
 
 /* A client that does not read cannot keep the program from a signal. */
-Test(dialogue, S16_a_client_that_reads_nothing)
+Test(dialogue, S16_a_client_that_reads_nothing, .timeout = 60)
 {
 	struct scratch s;
 	struct client c;
