@@ -368,6 +368,8 @@ Test(child, P1_programs_end_with_the_agent, .init = setup, .fini = teardown)
 	    "sleep 1000 & sleep 1000\"\n",
 	    fifo);
 	load_programs(buf_str(&text));
+	/* Longer than this test waits: only the signal ends the program. */
+	plan.command_time_limit = 600 * USEC_PER_SEC;
 	fd = open(fifo, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
 	agent = fork();
 	if (agent == 0) {
