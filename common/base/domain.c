@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <idn2.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/text.h"
@@ -263,6 +264,24 @@ bool
 address_matches(const char *pattern, const char *address)
 {
 	return matches(pattern, address, address_fold, text_matches);
+}
+
+bool
+destination_matches(
+    const char *pattern, const char *transport, const char *nexthop)
+{
+	const char *slash = strchr(pattern, '/');
+	char name[64];
+	int n;
+
+	if (domain_matches(pattern, nexthop))
+		return true;
+	if (slash == NULL)
+		return false;
+	n = snprintf(
+	    name, sizeof(name), "%.*s", (int)(slash - pattern), pattern);
+	return n < (int)sizeof(name) && text_matches(name, transport) &&
+	    domain_matches(slash + 1, nexthop);
 }
 
 static bool

@@ -49,6 +49,9 @@ int domain_pattern(const char *pattern, char out[ADDRESS_FOLDED_MAX + 1]);
 /* text_matches(), of each as it is or of both folded. */
 bool domain_matches(const char *pattern, const char *domain);
 bool address_matches(const char *pattern, const char *address);
+/* The pattern is NEXTHOP or TRANSPORT/NEXTHOP, each part for itself. */
+bool destination_matches(
+    const char *pattern, const char *transport, const char *nexthop);
 /* Does the address have this part, without case, both as they are or both
  * folded? */
 bool address_contains(const char *part, const char *address);

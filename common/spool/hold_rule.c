@@ -293,25 +293,6 @@ hold_rules_changed(const char *base, const struct stat *seen)
 
 /* ---- does it fit ---- */
 
-bool
-hold_rule_fits_destination(
-    const char *pattern, const char *transport, const char *nexthop)
-{
-	const char *slash = strchr(pattern, '/');
-	char name[64];
-	int n;
-
-	if (transport == NULL || nexthop == NULL)
-		return false;
-	if (slash == NULL)
-		return domain_matches(pattern, nexthop);
-	n = snprintf(
-	    name, sizeof(name), "%.*s", (int)(slash - pattern), pattern);
-	return (n < (int)sizeof(name) && text_matches(name, transport) &&
-		   domain_matches(slash + 1, nexthop)) ||
-	    domain_matches(pattern, nexthop);
-}
-
 static bool
 fits_sender(const char *pattern, const char *sender)
 {
@@ -346,8 +327,9 @@ hold_rule_fits(
 		domain_matches(
 		    p[RULE_DOMAIN], address_domain(mail->recipient))) &&
 	    (p[RULE_DESTINATION][0] == '\0' ||
-		hold_rule_fits_destination(
-		    p[RULE_DESTINATION], mail->transport, mail->nexthop));
+		(mail->transport != NULL && mail->nexthop != NULL &&
+		    destination_matches(
+			p[RULE_DESTINATION], mail->transport, mail->nexthop)));
 }
 
 const struct hold_rule *

@@ -95,8 +95,6 @@ bool hold_rule_fits(const struct hold_rule *rule, const struct hold_mail *mail,
 /* The first one that fits; NULL: none. */
 const struct hold_rule *hold_rules_find(const struct hold_rules *rules,
     const struct hold_mail *mail, usec_t now_wall);
-bool hold_rule_fits_destination(
-    const char *pattern, const char *transport, const char *nexthop);
 /* NULL: no rule of this number, or its time is over. */
 const struct hold_rule *hold_rules_number(
     const struct hold_rules *rules, uint32_t number, usec_t now_wall);

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/text.h"
+#include "base/domain.h"
 #include "route/nexthop.h"
 #include "smtp/smtp.h"
 
@@ -50,18 +50,6 @@ traces_set(struct traces *t, uint64_t number, const char *pattern,
 	traces_drop_ended(t, now);
 }
 
-/* The pattern, or what stands behind "TRANSPORT/" in the pattern, fits. */
-static bool
-trace_fits_name(const struct trace *t, const char *transport, const char *name)
-{
-	char whole[AGENT_NAME_MAX + 1 + AGENT_NEXTHOP_MAX + 1];
-
-	if (text_matches(t->pattern, name))
-		return true;
-	snprintf(whole, sizeof(whole), "%s/%s", transport, name);
-	return text_matches(t->pattern, whole);
-}
-
 /* relay: "host[address]:port", "[address]:port", a path, or "". */
 static bool
 trace_fits_relay(const struct trace *t, const char *relay)
@@ -72,20 +60,21 @@ trace_fits_relay(const struct trace *t, const char *relay)
 	bracket = strchr(host, '[');
 	if (bracket != NULL)
 		*bracket = '\0';
-	if (host[0] != '\0' && text_matches(t->pattern, host))
+	if (host[0] != '\0' && domain_matches(t->pattern, host))
 		return true;
 	if (bracket == NULL || (end = strchr(bracket + 1, ']')) == NULL)
 		return false;
 	*end = '\0';
-	return text_matches(t->pattern, bracket + 1);
+	return domain_matches(t->pattern, bracket + 1);
 }
 
 static bool
 trace_fits(
     const struct trace *t, const struct agent_delivery *d, const char *relay)
 {
-	return trace_fits_name(t, d->transport, d->nexthop) ||
-	    (d->site != NULL && trace_fits_name(t, d->transport, d->site)) ||
+	return destination_matches(t->pattern, d->transport, d->nexthop) ||
+	    (d->site != NULL &&
+		destination_matches(t->pattern, d->transport, d->site)) ||
 	    trace_fits_relay(t, relay);
 }
 

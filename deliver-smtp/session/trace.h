@@ -1,8 +1,8 @@
 /* deliver-smtp/session/trace.h - dialogues that operators follow (qctl trace).
  *
- * A trace has a pattern for text_matches(). The pattern is compared with the
- * next hop and the destination of a delivery, alone and behind TRANSPORT/, and
- * with the name and the address of the server.
+ * A trace has a pattern for destination_matches(). The pattern is compared with
+ * the next hop and the destination of a delivery, and with the name and the
+ * address of the server.
  */
 #ifndef DELIVER_SMTP_SESSION_TRACE_H
 #define DELIVER_SMTP_SESSION_TRACE_H

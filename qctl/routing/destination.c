@@ -3,10 +3,10 @@
 #include <stdio.h>
 #include <sysexits.h>
 
+#include "base/domain.h"
 #include "config/conf.h"
 #include "daemon/daemon.h"
 #include "route/route.h"
-#include "spool/hold_rule.h"
 
 static struct conf conf;
 static bool has_conf;
@@ -62,5 +62,5 @@ select_fits_destination(const char *pattern, const char *sender,
 	    route_lookup_from(routes, sender, recipient, expanded, &route) ==
 	    0 &&
 	    route_nexthop(&route, recipient, nexthop, &why) == 0 &&
-	    hold_rule_fits_destination(pattern, route.transport, nexthop);
+	    destination_matches(pattern, route.transport, nexthop);
 }

@@ -4,6 +4,7 @@
 
 #include <criterion/criterion.h>
 #include <event2/event.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -112,6 +113,37 @@ Test(trace, names_that_fit, .init = begin, .fini = end)
 		traces = (struct traces){ 0 };
 		traces_set(&traces, 7, cases[i].pattern, 60, NOW);
 		say(NOW, "QUIT\r\n");
+		cr_expect_str_eq(sent(), cases[i].fits ? "0QUIT|" : "", "%s",
+		    cases[i].pattern);
+	}
+}
+
+/* mutation: trace_fits() compares by text_matches(). */
+Test(trace, names_in_U_labels, .init = begin, .fini = end)
+{
+	static const struct {
+		const char *pattern, *nexthop, *relay;
+		bool fits;
+	} cases[] = {
+		{ "bücher.example", "xn--bcher-kva.example", "", true },
+		{ "smtp/BÜCHER.example.", "xn--bcher-kva.example", "", true },
+		{ "lmtp/bücher.example", "xn--bcher-kva.example", "", false },
+		{ "smtp/mx:mx.bücher.example", "mx:mx.xn--bcher-kva.example",
+		    "", true },
+		{ "mx.bücher.example", "example.net",
+		    "mx.xn--bcher-kva.example[192.0.2.1]:25", true },
+		{ "bucher.example", "xn--bcher-kva.example", "", false },
+	};
+	char name[64];
+	size_t i;
+
+	delivery.nexthop = name;
+	for (i = 0; i < ARRAY_LEN(cases); i++) {
+		traces = (struct traces){ 0 };
+		traces_set(&traces, 7, cases[i].pattern, 60, NOW);
+		snprintf(name, sizeof(name), "%s", cases[i].nexthop);
+		traces_tell_at(&traces, NOW, &delivery, cases[i].relay,
+		    TRACE_WE, "QUIT", 4);
 		cr_expect_str_eq(sent(), cases[i].fits ? "0QUIT|" : "", "%s",
 		    cases[i].pattern);
 	}
