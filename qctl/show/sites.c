@@ -277,6 +277,28 @@ put_top(struct visit *v)
 		;
 }
 
+/* ---- one destination ---- */
+
+struct search {
+	const char *pattern;
+	bool found;
+};
+
+static bool
+look_for(void *ctx, const struct shared_seen *seen)
+{
+	struct search *x = ctx;
+	const char *slash = strchr(seen->name, '/');
+	char transport[sizeof(seen->name)];
+
+	if (slash == NULL)
+		return true;
+	snprintf(transport, sizeof(transport), "%.*s",
+	    (int)(slash - seen->name), seen->name);
+	x->found = destination_matches(x->pattern, transport, slash + 1);
+	return !x->found;
+}
+
 /* ---- the command ---- */
 
 /* The user of queue-send, as the page of root or of this user names it. */
@@ -319,6 +341,17 @@ complain(const struct options *o, int error)
 		}
 	fprintf(stderr, "%s: %s\n", o->program, strerror(-error));
 	return EX_OSERR;
+}
+
+bool
+sites_have(const char *pattern, const char *instance)
+{
+	struct search x = { .pattern = pattern };
+	char name[IPC_NAME_MAX];
+
+	ipc_name_sites(instance, name);
+	return shared_read(name, owner_of(instance), look_for, &x) < 0 ||
+	    x.found;
 }
 
 int

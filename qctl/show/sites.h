@@ -14,6 +14,9 @@ int sites_add_pattern(struct options *o, const char *word, struct buf *error);
 int sites_add_address(struct options *o, const char *word, struct buf *error);
 /* Shows what options.sites asks for: an exit code. */
 int sites_show(const struct options *o, const char *instance);
+/* Is a destination there that destination_matches()? True also where the table
+ * cannot be read. */
+bool sites_have(const char *pattern, const char *instance);
 
 /* One row, for people or for programs, with its end; text is cleaned. now: the
  * two clocks, since deaths are told in monotonic time. -ENOMEM. */

@@ -189,6 +189,22 @@ trace_run(struct worker *w, void *arg)
 	return 0;
 }
 
+/* The word may be a domain of recipients, whose next hop is another. */
+static void
+trace_tell_waits(const char *program, const char *shown)
+{
+	const char *slash = strchr(shown, '/');
+	const char *domain = slash == NULL ? shown : slash + 1;
+
+	fprintf(stderr, "%s: no destination fits `%s' now; waiting", program,
+	    shown);
+	if (strpbrk(domain, "*/:[]@") == NULL)
+		fprintf(stderr,
+		    ". `qctl route user@%s' shows the next hop of the domain",
+		    domain);
+	fputs("\n", stderr);
+}
+
 /* A queue follows the dialogues: told once. */
 static void
 trace_take_row(uint32_t queue UNUSED, const void *data UNUSED,
@@ -202,12 +218,15 @@ trace_take_row(uint32_t queue UNUSED, const void *data UNUSED,
 		return;
 	t->options.quiet = true;
 	if (text_clean(&shown, destination, strlen(destination),
-		TRACE_PATTERN_MAX) == 0)
+		TRACE_PATTERN_MAX) == 0) {
 		fprintf(stderr,
 		    "%s: trace of %s for %" PRId64
 		    " s; interrupt (^C) to end\n",
 		    t->options.program, buf_str(&shown),
 		    t->options.trace_time / USEC_PER_SEC);
+		if (!sites_have(destination, t->instance))
+			trace_tell_waits(t->options.program, buf_str(&shown));
+	}
 	buf_done(&shown);
 }
 

@@ -95,6 +95,24 @@ class Trace(Tracing):
         i.inject(HELLO, "x@away.example")
         wait(lambda: "(the message)" in path.read_text(), what="the dialogue")
 
+    # mutation: qctl/show/trace.c, trace_take_row() without sites_have().
+    def test_no_destination_fits_yet(self):
+        site = self.site()
+        i = self.running(queues=2, routing=f"* smtp:127.0.0.1:{site.port}\n")
+        i.inject(HELLO, "x@away.example")
+        i.wait_empty()
+        for word, fits, hint in (
+                (f"127.0.0.1:{site.port}", True, ""), (f"smtp/127.0.0.1:{site.port}", True, ""), ("*", True, ""),
+                ("away.example", False, ". `qctl route user@away.example' shows the next hop of the domain"),
+                ("smtp/away.example", False, ". `qctl route user@away.example' shows the next hop of the domain"),
+                ("lmtp/*", False, ""), ("127.0.0.1:1", False, "")):
+            command, path = self.traced(i, word)
+            told = path.with_name(path.name + "-errors")
+            wait(lambda: told.read_text().count("\n") == 2 - fits, what=f"what is told of {word}")
+            self.end(command)
+            said = told.read_text().splitlines()[1:]
+            self.assertEqual(said, [] if fits else [f"qctl: no destination fits `{word}' now; waiting{hint}"])
+
     def test_the_end_and_refusals(self):
         site = self.site()
         i = self.running(queues=1, routing=f"* smtp:127.0.0.1:{site.port}\n")
