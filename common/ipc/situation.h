@@ -65,6 +65,8 @@ enum situation {
 	SITUATION_OPEN = 80, /* site, used, limit */
 	SITUATION_NO_ROUTE,  /* why */
 	SITUATION_HOPELESS,  /* why: it will fail */
+	SITUATION_UNPLACED,  /* site: of the next hop; MX records may have
+			      * another */
 };
 
 #endif

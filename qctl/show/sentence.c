@@ -55,6 +55,7 @@ static const struct {
 
 	{ SITUATION_OPEN, "Open: %s takes mail, %u of %l deliveries." },
 	{ SITUATION_NO_ROUTE, "No route: %w. Next: the route is looked up again in the next attempt." },
+	{ SITUATION_UNPLACED, "Next hop: %s; its destination depends on MX records, and is known when it is tried." },
 	{ SITUATION_HOPELESS, "No next hop: %w. Next: it fails in the next attempt, and is reported." },
 	/* clang-format on */
 };

@@ -112,24 +112,27 @@ explain_queue(struct explanation *x)
 
 /* ---- a destination ---- */
 
-/* DEAD, or its window. The table is asked as for a message that comes. */
+/* DEAD, or its window, of the destination that a next hop shares where that is
+ * known. The table is asked as for a message that comes. */
 static void
-explain_site(struct explanation *x, uint32_t transport, const char *name,
-    uint32_t recipients)
+explain_site(struct explanation *x, uint32_t transport, const char *name)
 {
 	struct send *s = x->s;
 	const struct site_table *t = shared_table(s->sites.shared);
-	struct site *site = t->open(t->table, transport, name, s->now);
+	const bool asks = rollup_may_be_shared(s, transport, name);
+	const char *at = asks ? delivery_destination(s, transport, name) : name;
+	const char *shown = at == NULL ? name : at;
+	struct site *site = t->open(t->table, transport, shown, s->now);
 	char text[SITE_SIZE];
-	struct msg_EXPLAINED fact = { .situation = SITUATION_OPEN,
-		.recipients = recipients,
-		.site = site_text(s, transport, name, text) };
+	struct msg_EXPLAINED fact = { .site = site_text(
+					  s, transport, shown, text) };
 	struct site_view v;
 
 	if (site == NULL)
 		return;
 	(void)t->state(t->table, site, s->now);
 	t->view(site, &v);
+	fact.situation = at == NULL ? SITUATION_UNPLACED : SITUATION_OPEN;
 	fact.used = v.busy;
 	fact.limit = v.window;
 	if (v.state == SITE_DEAD) {
@@ -160,7 +163,7 @@ explain_parked(struct explanation *x, const struct due *d)
 	fact.more = more;
 	say(x, fact);
 	if (backlog_is_dead(s, b))
-		explain_site(x, b->transport, b->name, 0);
+		explain_site(x, b->transport, b->name);
 }
 
 static void
@@ -466,7 +469,6 @@ explain_address(
 		EXPLAIN_STEPS };
 	char address[ADDRESS_MAX + 1], sender[ADDRESS_MAX + 1];
 	char name[ROUTE_DESTINATION_MAX + 1];
-	const struct rolled *shared;
 	struct recipient_route to;
 	int r = f->address.len > ADDRESS_MAX || f->sender.len > ADDRESS_MAX
 	    ? -ENAMETOOLONG
@@ -481,19 +483,14 @@ explain_address(
 	memcpy(sender, f->sender.data, f->sender.len);
 	sender[f->sender.len] = '\0';
 	r = recipients_route(s, sender, address, f->expanded != 0, &to);
-	shared = r < 0 || to.mailbox || to.by_itself
-	    ? NULL
-	    : rollup_find(s, to.transport, to.nexthop);
 	if (r < 0)
 		say(&x,
 		    (struct msg_EXPLAINED){ .situation = r == -EDESTADDRREQ
 			    ? SITUATION_HOPELESS
 			    : SITUATION_NO_ROUTE,
 			.why = MSG_S(behind_no_route(to.why)) });
-	else if (shared != NULL)
-		explain_site(&x, to.transport, shared->site, 1);
 	else if (route_destination(
 		     to.nexthop, to.by_itself ? address : NULL, name) >= 0)
-		explain_site(&x, to.transport, name, 1);
+		explain_site(&x, to.transport, name);
 	say_end(&x, 0, 0);
 }

@@ -62,6 +62,23 @@ delivery_cancel(struct send *s, const struct message *m, uint8_t stage)
 				delivery_cancel_one(d, stage);
 }
 
+const char *
+delivery_destination(struct send *s, uint32_t transport, const char *nexthop)
+{
+	const struct rolled *said = rollup_find(s, transport, nexthop);
+	const struct agent_link *agent;
+	const struct delivery *d;
+
+	if (said != NULL)
+		return said->site;
+	TAILQ_FOREACH (agent, &s->agents, link)
+		TAILQ_FOREACH (d, &agent->deliveries, of_agent)
+			if (d->entry->transport == transport &&
+			    strcasecmp(d->nexthop, nexthop) == 0)
+				return d->entry->destination;
+	return NULL;
+}
+
 struct delivery *
 delivery_new(struct send *s, struct sched_entry *e, const char *nexthop,
     const struct buf *addresses)

@@ -135,6 +135,16 @@ is_domain(const struct send *s, const char *nexthop)
 	    hop.kind == NEXTHOP_DOMAIN;
 }
 
+bool
+rollup_may_be_shared(
+    const struct send *s, uint32_t transport, const char *nexthop)
+{
+	const struct conf_transport *t = &s->conf->transports[transport];
+
+	return t->kind == AGENT_SMTP && t->mx_lookup && t->mx_rollup &&
+	    t->sched.destination_recipient_limit != 1 && is_domain(s, nexthop);
+}
+
 /* A mailbox of another kind of transport may have such a name, too. */
 bool
 rollup_is_shared(const struct send *s, const struct sched_entry *e)
@@ -149,13 +159,9 @@ bool
 rollup_is_asked(
     const struct send *s, const struct sched_entry *e, const char *nexthop)
 {
-	const struct conf_transport *t = &s->conf->transports[e->transport];
-
-	if (rollup_is_shared(s, e))
-		return true;
-	return t->kind == AGENT_SMTP && t->mx_lookup && t->mx_rollup &&
-	    t->sched.destination_recipient_limit != 1 &&
-	    e->moves < MOVES_MAX - 1 && is_domain(s, nexthop);
+	return rollup_is_shared(s, e) ||
+	    (e->moves < MOVES_MAX - 1 &&
+		rollup_may_be_shared(s, e->transport, nexthop));
 }
 
 bool

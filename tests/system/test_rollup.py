@@ -92,6 +92,31 @@ class Rollup(SystemTest):
         i.wait_empty()
         i.stop()
 
+    # mutation: queue-send/peers/delivery.c, delivery_destination() that knows no deliveries; queue-send/operators/
+    # explain.c, explain_site() without SITUATION_UNPLACED.
+    def test_N27_explain_names_the_destination_that_sites_has(self):
+        i = self.world(ttl=0, minimal_backoff_time="1h", maximal_backoff_time="1h")
+        self.zone(turn=[])
+        i.inject(HELLO, "y@turn.example")
+        wait(lambda: i.files("deferred"), what="a failed look-up")
+
+        def explained():
+            return subprocess.run([BIN / "qctl", "explain", "state=deferred"], check=True, capture_output=True,
+                                  text=True, env=i.environment()).stdout
+        unknown = ("    Next hop: smtp/turn.example; its destination depends on MX records, and is known when it is "
+                   "tried.\n")
+        self.assertIn(unknown, explained())
+        self.zone(turn=["m3.example"])
+        self.hold(True)
+        i.inject(HELLO, "x@turn.example")
+        wait(lambda: self.state("held") == 1, what="a delivery")
+        self.assertRegex(self.sites(i), r"open +4 +1 +0  smtp/mx:m3\.example\n")
+        self.assertIn("    Open: smtp/mx:m3.example takes mail, 1 of 4 deliveries.\n", explained())
+        self.hold(False)
+        wait(lambda: i.log_has("status=sent"), what="the end of the delivery")
+        wait(lambda: unknown in explained(), what="no delivery")
+        i.stop()
+
     # mutation: queue-send/schedule/rollup.c, rollup_find() that looks at no time.
     def test_N27_other_mx_records_are_another_destination(self):
         i = self.world(ttl=1, destination_concurrency_feedback_debug="yes", smtp_connection_cache_time_limit="0")

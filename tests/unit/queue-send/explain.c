@@ -12,6 +12,7 @@
 
 #include "base/io.h"
 #include "ipc/situation.h"
+#include "queue-send/schedule/schedule.h"
 
 #define FACTS_MAX 64
 
@@ -318,6 +319,59 @@ Test(explain, due_later_and_dead)
 	due_find(&w.s.due, inode)->deaths = 2;
 	ask(inode);
 	cr_expect_eq(fact(SITUATION_SUSPECT)->f.need, 2);
+}
+
+/* A next hop of SMTP, whose destination MX records name. */
+static uint32_t smtp;
+
+static void
+start_smtp(void)
+{
+	begin("smtp_initial_destination_concurrency = 2\n"
+	      "default_delivery_slot_cost = 0\n");
+	world_link_smtp(&w);
+	world_run(&w);
+	smtp = (uint32_t)conf_transport_find(&w.conf, "smtp");
+}
+
+static void
+expect_address(
+    const char *address, enum situation situation, const char *site, uint32_t n)
+{
+	ask_address(address);
+	cr_expect_str_eq(fact(situation)->site, site);
+	cr_expect_eq(fact(situation)->f.used, n);
+}
+
+/* mutation: delivery_destination() is always NULL, or knows no deliveries;
+ * explain_site() without SITUATION_UNPLACED. */
+Test(explain, the_destination_of_a_domain, .init = start_smtp)
+{
+	struct world_delivery delivery;
+	uint64_t inode;
+
+	expect_address(
+	    "k@roll0.test", SITUATION_UNPLACED, "smtp/roll0.test", 0);
+	inode = world_message(&w, "k@roll0.test", 1);
+	take(&delivery);
+	world_send(w.agent,
+	    &(struct msg){ .type = MSG_ELSEWHERE,
+		.u.ELSEWHERE = { .job = delivery.number,
+		    .site = MSG_S("mx:a.test"),
+		    .seconds = 0 } });
+	world_run(&w);
+	take(&delivery);
+	expect_address("l@ROLL0.test", SITUATION_OPEN, "smtp/mx:a.test", 1);
+	expect_address(
+	    "k@roll1.test", SITUATION_UNPLACED, "smtp/roll1.test", 0);
+	world_result(&w, &delivery, 0, AGENT_SENT);
+	world_done(&w, &delivery);
+	world_run(&w);
+	cr_expect_eq(world_where(&w, inode), SPOOL_NDIRS);
+	expect_address(
+	    "k@roll0.test", SITUATION_UNPLACED, "smtp/roll0.test", 0);
+	rollup_note(&w.s, smtp, "roll0.test", "mx:b.test", 60);
+	expect_address("k@roll0.test", SITUATION_OPEN, "smtp/mx:b.test", 0);
 }
 
 Test(explain, parked)
