@@ -7,11 +7,13 @@
 #include <sysexits.h>
 
 #include "base/address.h"
+#include "base/domain.h"
 #include "base/text.h"
 #include "config/conf.h"
 #include "daemon/daemon.h"
 #include "qctl/routing/rules.h"
 #include "route/alias.h"
+#include "route/nexthop.h"
 #include "route/route.h"
 
 #define DEPTH_MAX 50    /* of aliases in each other, as in an expansion */
@@ -294,15 +296,34 @@ find_alias(struct search *x, const char *key)
 	return &x->administrator;
 }
 
+/* A domain that DNS cannot have, `sendmail' and most servers refuse. */
+static int
+judge_domain(const char *domain, const char **ret_why)
+{
+	char ascii[DOMAIN_MAX + 1];
+	int r = domain_normalize(domain, ascii, ret_why);
+
+	if (r < 0 || nexthop_fits_domain(ascii))
+		return r;
+	*ret_why = "the domain has an empty label, or a character that no "
+		   "domain has";
+	return -EINVAL;
+}
+
 /* As queue-inject and an expansion do: the domain decides about the route. */
 static int
-complete(const struct search *x, const char *written, struct buf *out)
+complete(const struct search *x, const char *written, struct buf *out,
+    const char **ret_why)
 {
 	const bool whole = *address_domain(written) != '\0';
 	int r = buf_printf(
 	    out, "%s%s%s", written, whole ? "" : "@", whole ? "" : x->domain);
 
-	return r < 0 ? r : address_check(buf_str(out), out->len);
+	if (r == 0)
+		r = address_check(buf_str(out), out->len);
+	*ret_why = r == -ENAMETOOLONG ? "with its domain it is too long"
+				      : "mail cannot have it as a recipient";
+	return r < 0 ? r : judge_domain(address_domain(buf_str(out)), ret_why);
 }
 
 static int
@@ -340,16 +361,12 @@ add_address(struct search *x, const char *written)
 {
 	struct step wrong = { .address = written, .what = "no address" };
 	struct buf address = { 0 };
-	int r = complete(x, written, &address);
+	int r = complete(x, written, &address, &wrong.why);
 
-	if (r == 0) {
+	if (r == 0)
 		r = look_up(x, written, buf_str(&address));
-	} else if (r != -ENOMEM) {
-		wrong.why = r == -ENAMETOOLONG
-		    ? "with its domain it is too long"
-		    : "mail cannot have it as a recipient";
+	else if (r != -ENOMEM)
 		r = add(x, &wrong);
-	}
 	buf_done(&address);
 	return r;
 }

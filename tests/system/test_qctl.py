@@ -507,6 +507,22 @@ class Acts(Queues):
         self.assertEqual(self.call(i, "route", "n" * 510, status=67).stdout,
                          f"{'n' * 510}: NOT DELIVERABLE: no address: with its domain it is too long\n")
 
+    # mutation: qctl/routing/route.c, complete() without judge_domain(); judge_domain() without nexthop_fits_domain().
+    def test_route_refuses_a_domain_that_is_none(self):
+        i = self.instance(routing="* smtp:[localhost]:1\n", aliases="")
+        i.base.mkdir()
+        no_label = "the domain has an empty label, or a character that no domain has"
+        for address, why in (
+                ("a@ü..example", "the domain is not a valid internationalized domain name"),
+                ("a@-ü.example", "a label of the domain begins or ends with a hyphen"),
+                ("a@💩.example", "the domain has a character that IDNA 2008 does not allow"),
+                ("a@b..example", no_label), ("a@.example", no_label), ("a@b c.example", no_label)):
+            self.assertEqual(self.call(i, "route", address, status=67).stdout,
+                             f"{address}: NOT DELIVERABLE: no address: {why}\n")
+        for address in ("a@ü.example", "a@ü.example.", "a@B_c.example", "a@[192.0.2.1]", "a@[IPv6:2001:db8::1]", "a b@c"):
+            self.assertEqual(self.call(i, "route", address).stdout,
+                             f"{address}: smtp:[localhost]:1 ({i.routing_file}:1)\n")
+
     # mutation: common/config/account.c, conf_is_private() asks geteuid() alone.
     def test_route_knows_whose_instance_takes_mail_for_all(self):
         i = self.instance(routing="* local\n", aliases="")
