@@ -4,7 +4,6 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "base/address.h"
 #include "base/num.h"
 #include "base/option.h"
 #include "config/conf.h"
@@ -155,7 +154,7 @@ take_sender(const struct option_row *row, void *options, const char *value,
 
 	o->given |= (unsigned)row->arg;
 	o->sender = strcmp(value, "<>") == 0 ? "" : value;
-	return o->sender[0] == '\0' || address_check(value, strlen(value)) == 0
+	return o->sender[0] == '\0' || sites_is_address(value)
 	    ? 0
 	    : option_wrong(error, "--sender ", value, ": no address");
 }

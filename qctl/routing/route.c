@@ -7,13 +7,11 @@
 #include <sysexits.h>
 
 #include "base/address.h"
-#include "base/domain.h"
 #include "base/text.h"
 #include "config/conf.h"
 #include "daemon/daemon.h"
 #include "qctl/routing/rules.h"
 #include "route/alias.h"
-#include "route/nexthop.h"
 #include "route/route.h"
 
 #define DEPTH_MAX 50    /* of aliases in each other, as in an expansion */
@@ -296,36 +294,6 @@ find_alias(struct search *x, const char *key)
 	return &x->administrator;
 }
 
-/* A domain that DNS cannot have, `sendmail' and most servers refuse. */
-static int
-judge_domain(const char *domain, const char **ret_why)
-{
-	char ascii[DOMAIN_MAX + 1];
-	int r = domain_normalize(domain, ascii, ret_why);
-
-	if (r < 0 || nexthop_fits_domain(ascii))
-		return r;
-	*ret_why = "the domain has an empty label, or a character that no "
-		   "domain has";
-	return -EINVAL;
-}
-
-/* As queue-inject and an expansion do: the domain decides about the route. */
-static int
-complete(const struct search *x, const char *written, struct buf *out,
-    const char **ret_why)
-{
-	const bool whole = *address_domain(written) != '\0';
-	int r = buf_printf(
-	    out, "%s%s%s", written, whole ? "" : "@", whole ? "" : x->domain);
-
-	if (r == 0)
-		r = address_check(buf_str(out), out->len);
-	*ret_why = r == -ENAMETOOLONG ? "with its domain it is too long"
-				      : "mail cannot have it as a recipient";
-	return r < 0 ? r : judge_domain(address_domain(buf_str(out)), ret_why);
-}
-
 static int
 look_up(struct search *x, const char *written, const char *address)
 {
@@ -361,7 +329,7 @@ add_address(struct search *x, const char *written)
 {
 	struct step wrong = { .address = written, .what = "no address" };
 	struct buf address = { 0 };
-	int r = complete(x, written, &address, &wrong.why);
+	int r = address_complete(x->domain, written, &address, &wrong.why);
 
 	if (r == 0)
 		r = look_up(x, written, buf_str(&address));
@@ -435,6 +403,19 @@ resolve_all(const struct options *o, struct search *x)
 	return r;
 }
 
+static int
+answer(const struct options *o, struct search *x)
+{
+	struct buf sender = { 0 };
+	int code = address_take_sender(o, x->domain, &sender);
+
+	x->sender = o->sender == NULL ? NULL : buf_str(&sender);
+	if (code == EX_OK)
+		code = task_put(o, resolve_all(o, x), x->out);
+	buf_done(&sender);
+	return code == EX_OK && x->undeliverable ? EX_NOUSER : code;
+}
+
 int
 route_show(const struct options *o)
 {
@@ -442,7 +423,7 @@ route_show(const struct options *o)
 	struct route_table *routes = NULL;
 	struct buf out = { 0 }, error = { 0 };
 	struct conf conf;
-	int code = EX_CONFIG, r;
+	int code = EX_CONFIG;
 
 	if (conf_load_in_force(o->conf_path, &conf, &error) < 0) {
 		fprintf(stderr, "%s: %s\n", o->program, buf_str(&error));
@@ -454,16 +435,12 @@ route_show(const struct options *o)
 		x = (struct search){ .conf = &conf,
 			.routes = routes,
 			.private = conf_is_private(&conf),
-			.sender = o->sender,
 			.json = o->json,
 			.out = &out };
 		conf_domain(&conf, x.domain);
-		r = resolve_all(o, &x);
-		code = task_put(o, r, &out);
+		code = answer(o, &x);
 		free(x.seen);
 	}
-	if (code == EX_OK && x.undeliverable)
-		code = EX_NOUSER;
 	route_free(&routes);
 	conf_done(&conf);
 	buf_done(&out);

@@ -24,6 +24,17 @@ int rules_show(const struct task *t);
 int destination_begin(const struct options *o);
 void destination_end(void);
 
+/* ---- address.c ---- */
+
+/* Writes an address of the command line, or of a member, into out, where it has
+ * no domain with this one, as queue-inject and an expansion do: the domain
+ * decides about the route. -EINVAL, -ENAMETOOLONG with the reason; -ENOMEM. */
+int address_complete(const char *domain, const char *written, struct buf *out,
+    const char **ret_why);
+/* The same of --sender; nothing where there is none: an exit code. */
+int address_take_sender(
+    const struct options *o, const char *domain, struct buf *out);
+
 /* ---- route.c ---- */
 
 /* `qctl route': where mail for the addresses goes, an exit code. */

@@ -33,12 +33,18 @@ sites_add_pattern(struct options *o, const char *word, struct buf *error)
 	return 0;
 }
 
-int
-sites_add_address(struct options *o, const char *word, struct buf *error)
+bool
+sites_is_address(const char *word)
 {
 	const size_t local = address_local_len(word), len = strlen(word);
 
-	if (address_check(word, len) < 0 || local == 0 || local + 1 == len)
+	return address_check(word, len) == 0 && local > 0 && local + 1 != len;
+}
+
+int
+sites_add_address(struct options *o, const char *word, struct buf *error)
+{
+	if (!sites_is_address(word))
 		return option_wrong(error, "", word, ": no address");
 	return sites_add_pattern(o, word, error);
 }

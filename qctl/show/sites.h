@@ -10,7 +10,8 @@
 
 /* A word of the command line. -EINVAL with the complaint: too many. */
 int sites_add_pattern(struct options *o, const char *word, struct buf *error);
-/* The same of an address, for VERB_ROUTE. */
+/* The same of an address, for VERB_ROUTE; its domain may be missing. */
+bool sites_is_address(const char *word);
 int sites_add_address(struct options *o, const char *word, struct buf *error);
 /* Shows what options.sites asks for: an exit code. */
 int sites_show(const struct options *o, const char *instance);

@@ -491,7 +491,7 @@ class Acts(Queues):
         row = json.loads(self.call(i, "route", "--json", "daemon").stdout)
         self.assertEqual(row["forward"], "%h/.forward")
 
-    # mutation: qctl/routing/route.c, complete() takes each address as it was written.
+    # mutation: qctl/routing/address.c, address_complete() takes each address as it was written.
     def test_route_puts_the_domain_behind_names(self):
         i = self.instance(routing="vm local\n* smtp:[localhost]:1\n", aliases="root: club, x@vm\nclub: y@far.example\n")
         i.write_conf(myhostname="vm", mydestination="", maildir_path="/nowhere/%u/", admin_recipient="")
@@ -507,7 +507,30 @@ class Acts(Queues):
         self.assertEqual(self.call(i, "route", "n" * 510, status=67).stdout,
                          f"{'n' * 510}: NOT DELIVERABLE: no address: with its domain it is too long\n")
 
-    # mutation: qctl/routing/route.c, complete() without judge_domain(); judge_domain() without nexthop_fits_domain().
+    # mutation: qctl/routing/route.c, answer() with options.sender.
+    def test_route_puts_the_domain_behind_the_sender(self):
+        i = self.instance(routing="home.example local\n", aliases="",
+                          conf={"relayhost": "default.example", "mydomain": "home.example"})
+        senders = i.dir / "senders"
+        senders.write_text("alice@home.example relay.example\n@ü.example other.example\n")
+        i.write_conf(sender_dependent_relayhost=senders)
+        i.base.mkdir()
+        for sender, said in (("alice", f"relay.example ({senders}:1)"),
+                             ("bob@Ü.example.", f"other.example ({senders}:2)"),
+                             ("bob", "default.example (relayhost)"), ("<>", "default.example (relayhost)")):
+            self.assertEqual(self.call(i, "route", "--sender", sender, "x@far.example").stdout,
+                             f"x@far.example: smtp:{said}\n")
+        no_label = "the domain has an empty label, or a character that no domain has"
+        for sender, why in (("@", "no address"), ("alice@", "no address"), ("@home.example", "no address"),
+                            ("a@ü..example", "the domain is not a valid internationalized domain name"),
+                            ("a@b..example", no_label), ("<alice@home.example>", no_label),
+                            ("a" * 505, "with its domain it is too long")):
+            said = self.call(i, "route", "--sender", sender, "x@far.example", status=64)
+            shown = sender if len(sender) < 50 else "a" * 48 + "..."
+            self.assertEqual((said.stdout, said.stderr), ("", f"qctl: --sender `{shown}': {why}\n"))
+
+    # mutation: qctl/routing/address.c, address_complete() without judge_domain(); judge_domain() without
+    # nexthop_fits_domain().
     def test_route_refuses_a_domain_that_is_none(self):
         i = self.instance(routing="* smtp:[localhost]:1\n", aliases="")
         i.base.mkdir()
@@ -519,7 +542,8 @@ class Acts(Queues):
                 ("a@b..example", no_label), ("a@.example", no_label), ("a@b c.example", no_label)):
             self.assertEqual(self.call(i, "route", address, status=67).stdout,
                              f"{address}: NOT DELIVERABLE: no address: {why}\n")
-        for address in ("a@ü.example", "a@ü.example.", "a@B_c.example", "a@[192.0.2.1]", "a@[IPv6:2001:db8::1]", "a b@c"):
+        for address in ("a@ü.example", "a@ü.example.", "a@B_c.example", "a@[192.0.2.1]", "a@[IPv6:2001:db8::1]",
+                        "a b@c"):
             self.assertEqual(self.call(i, "route", address).stdout,
                              f"{address}: smtp:[localhost]:1 ({i.routing_file}:1)\n")
 

@@ -97,6 +97,13 @@ static const struct {
 	{ "qctl spread", -EINVAL, VERB_ACT, "nothing is selected" },
 	{ "qctl spread ALL --rate=1", -EINVAL, VERB_ACT, "--rate does not go" },
 	{ "qctl hold ALL --force", -EINVAL, VERB_ACT, "--force does not go" },
+	{ "qctl route x --sender alice", 0, VERB_ROUTE, "" },
+	{ "qctl route x --sender <>", 0, VERB_ROUTE, "" },
+	{ "qctl route x --sender list-@x-@[]", 0, VERB_ROUTE, "" },
+	{ "qctl route x --sender @x", -EINVAL, VERB_ROUTE,
+	    "--sender `@x': no address" },
+	{ "qctl route x --sender a@", -EINVAL, VERB_ROUTE, "`a@': no address" },
+	{ "qctl route x --sender a\nb", -EINVAL, VERB_ROUTE, ": no address" },
 	{ "postqueue -p x", -EINVAL, VERB_LIST, "too many arguments" },
 };
 
