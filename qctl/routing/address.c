@@ -2,13 +2,17 @@
 #include "qctl/routing/rules.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <string.h>
 #include <sysexits.h>
 
 #include "base/address.h"
 #include "base/domain.h"
 #include "base/option.h"
+#include "base/text.h"
+#include "config/conf.h"
 #include "route/nexthop.h"
+#include "route/sender_rewrite.h"
 
 /* A domain that DNS cannot have, `sendmail' and most servers refuse. */
 static int
@@ -59,4 +63,76 @@ address_take_sender(
 	code = task_complain(o, EX_USAGE, buf_str(&error));
 	buf_done(&error);
 	return code;
+}
+
+/* ---- other addresses of senders ---- */
+
+int
+address_load_rewrites(const struct options *o, const struct conf *conf,
+    struct sender_map **ret_map)
+{
+	struct buf error = { 0 };
+	int r = conf->sender_rewrite[0] == '\0'
+	    ? 0
+	    : sender_map_load(
+		  conf->sender_rewrite, &sender_rewrite_kind, ret_map, &error);
+
+	if (r < 0)
+		task_complain(o, EX_CONFIG,
+		    error.len > 0 ? buf_str(&error) : strerror(-r));
+	buf_done(&error);
+	return r < 0 ? EX_CONFIG : EX_OK;
+}
+
+static int
+add_text(const char *file, const char *sender, const char *other, uint32_t line,
+    struct buf *out)
+{
+	int r = buf_add_str(out, "sender ");
+
+	if (r == 0)
+		r = text_clean(out, sender, strlen(sender), ADDRESS_MAX);
+	if (r == 0)
+		r = buf_add_str(out, " is sent as ");
+	if (r == 0)
+		r = text_clean(out, other, strlen(other), ADDRESS_MAX);
+	if (r == 0)
+		r = buf_add_str(out, " (");
+	if (r == 0)
+		r = text_clean(out, file, strlen(file), SIZE_MAX);
+	return r < 0 ? r : buf_printf(out, ":%" PRIu32 ")\n", line);
+}
+
+static int
+add_json(const char *file, const char *sender, const char *other, uint32_t line,
+    struct buf *out)
+{
+	int r = buf_add_str(out, "{\"sender\": ");
+
+	if (r == 0)
+		r = json_add_string(out, sender);
+	if (r == 0)
+		r = buf_add_str(out, ", \"sent_as\": ");
+	if (r == 0)
+		r = json_add_string(out, other);
+	if (r == 0)
+		r = buf_add_str(out, ", \"file\": ");
+	if (r == 0)
+		r = json_add_string(out, file);
+	return r < 0 ? r : buf_printf(out, ", \"line\": %" PRIu32 "}\n", line);
+}
+
+int
+address_add_rewrite(const struct conf *conf, const struct sender_map *map,
+    const char *sender, bool json, struct buf *out)
+{
+	char other[ADDRESS_MAX + 1];
+	struct sender_row row;
+	int r = sender_rewrite(map, sender, other);
+
+	if (r == 1)
+		r = sender_map_find(map, sender, &row);
+	return r <= 0 ? r
+		      : (json ? add_json : add_text)(
+			    conf->sender_rewrite, sender, other, row.line, out);
 }

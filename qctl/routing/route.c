@@ -13,6 +13,7 @@
 #include "qctl/routing/rules.h"
 #include "route/alias.h"
 #include "route/route.h"
+#include "route/sender_map.h"
 
 #define DEPTH_MAX 50    /* of aliases in each other, as in an expansion */
 #define STEPS_MAX 10000 /* of an address */
@@ -48,6 +49,7 @@ struct search {
 	const struct alias **seen; /* aliases that were shown */
 	size_t nseen;
 	bool undeliverable;
+	bool over_smtp; /* some mail */
 	struct alias administrator;
 	struct alias_member reader;
 };
@@ -201,6 +203,8 @@ add_route(struct search *x, const char *written, const char *address,
 		s.why = "there is no such transport";
 	else if (kind == AGENT_ERROR)
 		s.why = "the routing refuses it";
+	else if (kind == AGENT_SMTP)
+		x->over_smtp = true;
 	else if (kind == AGENT_LOCAL && route->target == ROUTE_TO_ACCOUNT &&
 	    !conf_has_account(x->conf, x->private, address))
 		s.why = "there is no such account";
@@ -403,15 +407,25 @@ resolve_all(const struct options *o, struct search *x)
 	return r;
 }
 
+/* An exit code. */
 static int
 answer(const struct options *o, struct search *x)
 {
 	struct buf sender = { 0 };
-	int code = address_take_sender(o, x->domain, &sender);
+	struct sender_map *map = NULL;
+	int r, code = address_take_sender(o, x->domain, &sender);
 
 	x->sender = o->sender == NULL ? NULL : buf_str(&sender);
-	if (code == EX_OK)
-		code = task_put(o, resolve_all(o, x), x->out);
+	if (code == EX_OK && sender.len > 0)
+		code = address_load_rewrites(o, x->conf, &map);
+	if (code == EX_OK) {
+		r = resolve_all(o, x);
+		if (r == 0 && x->over_smtp)
+			r = address_add_rewrite(
+			    x->conf, map, x->sender, x->json, x->out);
+		code = task_put(o, r, x->out);
+	}
+	sender_map_free(&map);
 	buf_done(&sender);
 	return code == EX_OK && x->undeliverable ? EX_NOUSER : code;
 }

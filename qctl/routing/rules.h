@@ -34,6 +34,13 @@ int address_complete(const char *domain, const char *written, struct buf *out,
 /* The same of --sender; nothing where there is none: an exit code. */
 int address_take_sender(
     const struct options *o, const char *domain, struct buf *out);
+struct sender_map;
+/* The file of sender_rewrite, NULL without one: an exit code. */
+int address_load_rewrites(const struct options *o, const struct conf *conf,
+    struct sender_map **ret_map);
+/* A line, or an object, for a sender that has another address over SMTP. */
+int address_add_rewrite(const struct conf *conf, const struct sender_map *map,
+    const char *sender, bool json, struct buf *out);
 
 /* ---- route.c ---- */
 

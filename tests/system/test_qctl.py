@@ -529,6 +529,32 @@ class Acts(Queues):
             shown = sender if len(sender) < 50 else "a" * 48 + "..."
             self.assertEqual((said.stdout, said.stderr), ("", f"qctl: --sender `{shown}': {why}\n"))
 
+    # mutation: qctl/routing/route.c, answer() without address_add_rewrite(), or without over_smtp.
+    def test_route_shows_the_other_address_of_a_sender(self):
+        i = self.instance(routing="here.example local\nlmtp.example lmtp:[127.0.0.1]:24\n* smtp:[127.0.0.1]:25\n",
+                          aliases="", conf={"mydomain": "home.example"})
+        rewrites = i.dir / "rewrites"
+        rewrites.write_text("root@home.example cron@relay.example\n@home.example @relay.example\n")
+        i.write_conf(sender_rewrite=rewrites)
+        i.base.mkdir()
+
+        def said(sender, *addresses):
+            return self.call(i, "route", *sender, *addresses).stdout.splitlines()
+        far = f"x@far.example: smtp:[127.0.0.1]:25 ({i.routing_file}:3)"
+        for sender, other in (("root", f"root@home.example is sent as cron@relay.example ({rewrites}:1)"),
+                              ("Bob+x@HOME.example", f"Bob+x@HOME.example is sent as Bob+x@relay.example ({rewrites}:2)")):
+            self.assertEqual(said(["--sender", sender], "x@far.example"), [far, "sender " + other])
+            self.assertEqual(len(said(["--sender", sender], "x@here.example", "x@lmtp.example")), 2, "not over SMTP")
+            self.assertEqual(len(said(["--sender", sender], "x@far.example", "y@far.example")), 3)
+        for sender in ([], ["--sender", "<>"], ["--sender", "root@else.example"]):
+            self.assertEqual(said(sender, "x@far.example"), [far])
+        self.assertEqual(json.loads(said(["--json", "--sender", "root"], "x@far.example")[-1]),
+                         {"sender": "root@home.example", "sent_as": "cron@relay.example", "file": str(rewrites), "line": 1})
+        rewrites.write_text("root cron\n")
+        self.assertEqual(said([], "x@far.example"), [far])
+        wrong = self.call(i, "route", "--sender", "root", "x@far.example", status=78)
+        self.assertEqual((wrong.stdout, wrong.stderr), ("", f"qctl: {rewrites}:1: neither user@domain nor @domain\n"))
+
     # mutation: qctl/routing/address.c, address_complete() without judge_domain(); judge_domain() without
     # nexthop_fits_domain().
     def test_route_refuses_a_domain_that_is_none(self):
