@@ -132,6 +132,13 @@ read_queues(struct task *t, const uint32_t *all, size_t count,
 	return r;
 }
 
+static bool
+is_for_people(const struct options *o)
+{
+	return (o->verb == VERB_LIST && !o->json) || o->verb == VERB_SHOW ||
+	    o->verb == VERB_EXPLAIN;
+}
+
 static int
 print_total(const struct task *t, const struct worker_totals *totals)
 {
@@ -145,8 +152,8 @@ print_total(const struct task *t, const struct worker_totals *totals)
 		r = qread_print(o, &text);
 	else if (o->verb == VERB_LIST && !o->json && totals->messages > 0)
 		r = list_total(totals, &text);
-	else if (o->verb == VERB_LIST && !o->json &&
-	    totals->silent + totals->troubled == 0)
+	else if (is_for_people(o) &&
+	    totals->messages + totals->silent + totals->troubled == 0)
 		r = buf_add_str(&text,
 		    o->select.nids > 0 || o->select.keys != 0
 			? "No message fits\n"

@@ -139,7 +139,9 @@ class Lists(Queues):
                              (["older=1h"], 0), (["younger=1h"], 5), (["larger=1m"], 0),
                              (["smaller=1m", "ALL"], 5)):
             self.assertEqual(len(self.rows(i, *words)), count, words)
-        self.assertEqual(self.call(i, "list", "older=1h").stdout, "No message fits\n")
+        for verb in ("list", "show", "explain"):
+            self.assertEqual(self.call(i, verb, "older=1h").stdout, "No message fits\n")
+            self.assertEqual(self.call(i, verb, "id=nonsense").stdout, "No message fits\n")
         for verb in ("list", "shape", "retry"):
             done = self.call(i, verb, "queue=9,11", status=65)
             self.assertEqual((done.stdout, done.stderr), ("", "qctl: no queue that queue= names is there\n"))
