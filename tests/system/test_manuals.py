@@ -2,6 +2,7 @@
 the page says in --help; each switch of a face is known to it, and no other."""
 import os
 import re
+import shutil
 import string
 import subprocess
 import tempfile
@@ -119,6 +120,16 @@ class Manuals(unittest.TestCase):
                     told |= {letter for line in re.findall(r"^\.Fl (\w)$", accepted, re.M) for letter in line}
                 self.assertEqual(known - told - OWN.get(name, set()), set(), "the page does not have")
                 self.assertEqual(told - known, set(), "the program does not know")
+
+    # mutation: etc/man/qctl.8, a row of "Who may do what" with a first cell that is wider than its column.
+    def test_pages_fit_80_columns(self):
+        if shutil.which("groff") is None or shutil.which("tbl") is None:
+            self.skipTest("groff is not installed")
+        for page in sorted(MAN.glob("*.[1-8]")):
+            with self.subTest(page.name):
+                done = subprocess.run(["groff", "-man", "-t", "-ww", "-Tutf8", "-rLL=78n", page], capture_output=True,
+                                      text=True, check=True)
+                self.assertEqual(done.stderr, "")
 
     def test_parameters(self):
         """The manual and the sample have the rows of param.def, in their order."""
