@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 void
 conf_done(struct conf *conf)
@@ -66,4 +67,54 @@ conf_add_origin(const struct conf *conf, const struct param *p, int transport,
 		return buf_printf(out, "%s: ", p->name);
 	return buf_printf(
 	    out, "%s_%s: ", conf->transports[transport].name, param_suffix(p));
+}
+
+/* The parameter of the path that `text` begins with; NULL. *ret_why is what
+ * stands behind the path. */
+static const struct param *
+param_of_path(const struct conf *conf, const char *text, const char **ret_why)
+{
+	const struct param *p;
+	const char *path;
+	size_t len;
+
+	for (p = params; p < params + nparams; p++) {
+		if (p->type != PARAM_PATH && p->type != PARAM_DIR)
+			continue;
+		path = *(char *const *)(const void *)((const char *)conf +
+		    p->offset);
+		len = strlen(path);
+		if (len > 0 && strncmp(text, path, len) == 0 &&
+		    strncmp(text + len, ": ", 2) == 0) {
+			*ret_why = text + len + 2;
+			return p;
+		}
+	}
+	return NULL;
+}
+
+int
+conf_name_file(const struct conf *conf, struct buf *error)
+{
+	const char *text = buf_str(error), *why = "";
+	const struct param *p = param_of_path(conf, text, &why);
+	struct buf named = { 0 };
+	int r;
+
+	if (p == NULL)
+		return 0;
+	r = conf_add_origin(conf, p, -1, &named);
+	if (r == 0)
+		r = buf_add_str(&named, text);
+	if (r == 0 && strcmp(why, strerror(ENOENT)) == 0)
+		r = buf_add_str(&named,
+		    "; create the file (it may be empty) or remove the "
+		    "parameter");
+	if (r == 0) {
+		buf_done(error);
+		*error = named;
+	} else {
+		buf_done(&named);
+	}
+	return r;
 }

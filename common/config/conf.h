@@ -297,6 +297,10 @@ int conf_manual(FILE *out);
 /* The path of the file that was read, or of the default file if it is absent.
  */
 const char *conf_path(const struct conf *conf);
+/* When *error is about a file that a parameter names, and about none of its
+ * lines, so that it begins "PATH: ", "FILE:LINE: NAME: " of the parameter goes
+ * in front. What to do goes behind when the file is not there. -ENOMEM. */
+int conf_name_file(const struct conf *conf, struct buf *error);
 /* The names of parameters that differ and that a reload cannot change, joined
  * by blanks; "" if none. */
 int conf_frozen_changes(

@@ -202,6 +202,13 @@ unless_absent(int r, struct buf *ret_error)
 	return 0;
 }
 
+/* The error says which parameter names the file. */
+static int
+named(const struct conf *conf, int r, struct buf *error)
+{
+	return r < 0 && conf_name_file(conf, error) < 0 ? -ENOMEM : r;
+}
+
 /* A file that todo-proc and queue-send read, each as its user. It may be
  * absent. */
 static int
@@ -245,19 +252,21 @@ files_check(const struct conf *conf, const struct daemon_users *users,
 	if (r == 0 && files_have_aliases(conf, users->private))
 		r = check_file(
 		    conf, conf->alias_file, check_aliases, users, ret_error);
-	return r < 0 ? r : check_of_agents(conf, ret_error);
+	if (r == 0)
+		r = check_of_agents(conf, ret_error);
+	return named(conf, r, ret_error);
 }
 
 /* Adds the complaints about a file of senders. */
 static int
-judge_map(const char *path, const struct sender_kind *kind, int before,
-    struct buf *ret_errors)
+judge_map(const struct conf *conf, const char *path,
+    const struct sender_kind *kind, int before, struct buf *ret_errors)
 {
 	struct buf more = { 0 };
 	int r = 0;
 
 	if (*path != '\0')
-		r = sender_map_judge(path, kind, &more);
+		r = named(conf, sender_map_judge(path, kind, &more), &more);
 	if (r < 0 &&
 	    buf_printf(ret_errors, "%s%s", ret_errors->len > 0 ? "\n" : "",
 		buf_str(&more)) < 0)
@@ -275,10 +284,11 @@ files_check_lines(const struct conf *conf, struct buf *ret_errors)
 	daemon_route_transports(conf, known);
 	r = unless_absent(
 	    route_judge(conf->routing_file, known, ret_errors), ret_errors);
-	r = judge_map(conf->sender_dependent_relayhost, &sender_relay_kind, r,
-	    ret_errors);
+	r = named(conf, r, ret_errors);
+	r = judge_map(conf, conf->sender_dependent_relayhost,
+	    &sender_relay_kind, r, ret_errors);
 	return judge_map(
-	    conf->sender_rewrite, &sender_rewrite_kind, r, ret_errors);
+	    conf, conf->sender_rewrite, &sender_rewrite_kind, r, ret_errors);
 }
 
 /* Adds the complaints about the file of aliases; one that cannot be read is for

@@ -243,6 +243,24 @@ class Configuration(SystemTest):
         i.start()
         i.stop()
 
+    # mutation: qscheduler/supervisor/files.c, files_check(), judge_map() and files_check_lines() without named().
+    def test_F1_an_error_of_a_file_names_its_parameter(self):
+        i = self.instance()
+        lines = i.conf_file.read_text().splitlines()
+        (i.dir / "directory").mkdir(0o700)
+        for name in ("routing_file", "programs_file", "alias_file", "sender_dependent_relayhost", "sender_rewrite",
+                     "smtp_tls_policy_file", "smtp_password_file"):
+            rest = "".join(f"{line}\n" for line in lines if not line.startswith(f"{name} ="))
+            said = f"qscheduler: {i.conf_file}:{rest.count(chr(10)) + 1}: {name}: {i.dir}"
+            self.assertEqual(self.judged(i, f"{rest}{name} = {i.dir}/directory"), f"{said}/directory: is a directory\n")
+            done = subprocess.run([BIN / "qscheduler", "-s", "-c", i.conf_file], check=False, capture_output=True,
+                                  text=True, timeout=HANG, env=i.environment())
+            self.assertEqual((done.returncode, done.stderr), (100, f"{said}/directory: is a directory\n"))
+            if name not in ("routing_file", "programs_file", "alias_file"):
+                self.assertEqual(self.judged(i, f"{rest}{name} = {i.dir}/missing"),
+                                 f"{said}/missing: No such file or directory; create the file (it may be empty) or "
+                                 "remove the parameter\n")
+
     @needs_root
     def test_F1_a_routing_file_that_only_root_may_read(self):
         i = self.instance()
@@ -250,7 +268,7 @@ class Configuration(SystemTest):
         done = subprocess.run([BIN / "qscheduler", "-s", "-c", i.conf_file], capture_output=True,
                               text=True, check=False, timeout=HANG, env=i.environment())
         self.assertEqual(done.returncode, 100)
-        self.assertIn(f"{i.routing_file}: cannot be read by user {USERS['qmailq_user']}", done.stderr)
+        self.assertIn(f"routing_file: {i.routing_file}: cannot be read by user {USERS['qmailq_user']}", done.stderr)
 
     def test_F1_reload_with_a_wrong_routing_file_changes_nothing(self):
         i = self.running()

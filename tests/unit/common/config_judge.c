@@ -119,3 +119,38 @@ Test(config_judge, wrong_lines_are_told_up_to_twenty)
 	buf_done(&text);
 	buf_done(&want);
 }
+
+/* mutation: common/config/conf.c, param_of_path() does not compare what stands
+ * behind the path. */
+Test(config_judge, an_error_of_a_file_names_its_parameter)
+{
+	static const struct {
+		const char *error, *want;
+	} rows[] = {
+		{ "/d/senders: No such file or directory",
+		    "c:2: sender_rewrite: /d/senders: No such file or "
+		    "directory; create the file (it may be empty) or remove "
+		    "the parameter" },
+		{ "/d/senders: is a directory",
+		    "c:2: sender_rewrite: /d/senders: is a directory" },
+		{ "/etc/aliases: is a directory",
+		    "alias_file: /etc/aliases: is a directory" },
+		{ "/d/senders:3: not a domain", "/d/senders:3: not a domain" },
+		{ "/d/sender: is a directory", "/d/sender: is a directory" },
+		{ "", "" },
+	};
+	struct conf conf;
+	struct buf error = { 0 };
+	size_t i;
+
+	put("c", "queue_count = 2\nsender_rewrite = /d/senders\n");
+	cr_assert_eq(conf_load("c", &conf, &error), 0);
+	for (i = 0; i < ARRAY_LEN(rows); i++) {
+		buf_reset(&error);
+		cr_assert_eq(buf_add_str(&error, rows[i].error), 0);
+		cr_expect_eq(conf_name_file(&conf, &error), 0);
+		cr_expect_str_eq(buf_str(&error), rows[i].want);
+	}
+	conf_done(&conf);
+	buf_done(&error);
+}
