@@ -85,8 +85,11 @@ check_trust(const char *path, const struct stat *st, struct buf *ret_why)
 	int r;
 
 	if (others_may_write(st))
-		return refuse(
-		    ret_why, EPERM, "not trusted: others than root may write");
+		return refuse(ret_why, EPERM,
+		    st->st_uid != 0
+			? "not trusted: others than root may write (chown root)"
+			: "not trusted: others than root may write "
+			  "(chmod go-w)");
 	if (is_straight(path))
 		return check_dirs_above(path, ret_why);
 	if (realpath(path, real) == NULL)

@@ -87,17 +87,32 @@ text_clean(struct buf *out, const char *s, size_t len, size_t max)
 	return 0;
 }
 
-int
-text_quote(struct buf *out, const char *s)
+static int
+quote(struct buf *out, char open, const char *s, char close)
 {
 	const size_t len = strnlen(s, TEXT_QUOTE_MAX + 1);
-	int r = buf_add_char(out, '`');
+	int r = buf_add_char(out, open);
 
 	if (r == 0)
 		r = text_clean(out, s, len, TEXT_QUOTE_MAX);
-	if (r == 0)
-		r = buf_add_str(out, len > TEXT_QUOTE_MAX ? "...'" : "'");
-	return r;
+	if (r == 0 && len > TEXT_QUOTE_MAX)
+		r = buf_add_str(out, "...");
+	return r < 0 ? r : buf_add_char(out, close);
+}
+
+int
+text_quote(struct buf *out, const char *s)
+{
+	return quote(out, '`', s, '\'');
+}
+
+int
+text_complain(struct buf *out, const char *s, const char *why)
+{
+	const bool verb = strncmp(why, "is ", 3) == 0;
+	int r = quote(out, '"', s, '"');
+
+	return r < 0 ? r : buf_printf(out, verb ? " %s" : ": %s", why);
 }
 
 static char

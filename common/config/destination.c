@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/domain.h"
+#include "base/text.h"
 #include "route/nexthop.h"
 
 #define BETWEEN " \t,"
@@ -123,9 +124,7 @@ relay_parse(
 		nexthop_to_ascii(value, text) == 0))
 		return param_set_text(
 		    p, field, *value == '\0' ? value : text, why);
-	r = buf_add_str(why,
-	    "not a next hop: it must be domain, domain:port, [host]:port or "
-	    "[address]:port");
+	r = text_complain(why, value, nexthop_complaint(value));
 	return r < 0 ? r : -EINVAL;
 }
 
@@ -180,16 +179,20 @@ lookup_format(const struct param *p UNUSED, const void *field, struct buf *out)
 	return buf_add_str(out, lookups[*(const enum conf_host_lookup *)field]);
 }
 
-/* Is the word a next hop that both SMTP and LMTP can have? */
-static bool
-is_inet_hop(const char *word, size_t len)
+/* A word that is no next hop, or one that SMTP cannot have, is -EINVAL. */
+static int
+check_hop(const char *word, size_t len, struct buf *why)
 {
 	char text[CONF_FALLBACK_SIZE];
 	struct nexthop hop;
+	int r;
 
 	memcpy(text, word, len);
 	text[len] = '\0';
-	return nexthop_parse(text, 1, &hop) == 0 && hop.kind != NEXTHOP_UNIX;
+	if (nexthop_parse(text, 1, &hop) == 0 && hop.kind != NEXTHOP_UNIX)
+		return 0;
+	r = text_complain(why, text, nexthop_complaint(text));
+	return r < 0 ? r : -EINVAL;
 }
 
 int
@@ -206,13 +209,11 @@ fallback_parse(const struct param *p UNUSED, void *field, const char *value,
 		    sizeof(fallback->text) - 1);
 		return r < 0 ? r : -EINVAL;
 	}
-	for (; *word != '\0'; word += strspn(word, BETWEEN)) {
+	for (; *word != '\0'; word += len + strspn(word + len, BETWEEN)) {
 		len = strcspn(word, BETWEEN);
-		if (!is_inet_hop(word, len))
-			return complain(why, word, len,
-			    "is not a next hop: it must be domain, "
-			    "domain:port, [host]:port or [address]:port");
-		word += len;
+		r = check_hop(word, len, why);
+		if (r < 0)
+			return r;
 	}
 	memcpy(fallback->text, value, strlen(value) + 1);
 	return 0;

@@ -167,6 +167,19 @@ nexthop_parse(const char *s, uint16_t default_port, struct nexthop *ret_hop)
 	return r;
 }
 
+const char *
+nexthop_complaint(const char *s)
+{
+	static const char transport[] = "smtp:";
+	struct nexthop hop;
+
+	if (strncmp(s, transport, strlen(transport)) == 0 &&
+	    nexthop_parse(s + strlen(transport), 1, &hop) == 0)
+		return "is not a next hop; leave out \"smtp:\"";
+	return "is not a next hop: it must be domain, domain:port, "
+	       "[host]:port or [address]:port";
+}
+
 int
 nexthop_to_ascii(const char *s, char out[NEXTHOP_TEXT_MAX + 1])
 {

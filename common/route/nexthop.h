@@ -45,6 +45,10 @@ struct nexthop {
 int
 nexthop_parse(const char *s, uint16_t default_port, struct nexthop *ret_hop);
 
+/* The complaint, for text_complain(), about a text that is no next hop, or that
+ * is a socket where none may be. */
+const char *nexthop_complaint(const char *s);
+
 /* Writes the text of a next hop into out with a host of U-labels in A-labels;
  * any other text stays as it is. -EINVAL: the host has no A-labels;
  * -ENAMETOOLONG. */

@@ -8,6 +8,7 @@
 #include "base/domain.h"
 #include "base/file.h"
 #include "base/line.h"
+#include "base/text.h"
 #include "base/texts.h"
 #include "base/verp.h"
 #include "base/wrong_lines.h"
@@ -43,21 +44,33 @@ fold_address(const char *address, char out[ADDRESS_FOLDED_MAX + 1])
 	return r;
 }
 
+const char *
+sender_address_judge(const char *text, char ascii[DOMAIN_MAX + 1])
+{
+	const char *domain = address_domain(text), *why;
+
+	if (text[0] == '<' || text[strlen(text) - 1] == '>')
+		return "write the address without < and >";
+	if (strchr(text, '@') == NULL)
+		return "is not user@domain or @domain; add the domain";
+	if (strlen(text) > ADDRESS_MAX)
+		return "the address is too long";
+	if (domain_normalize(domain, ascii, &why) < 0)
+		return why;
+	if (!nexthop_fits_domain(ascii) || domain[strlen(domain) - 1] == '.')
+		return "what stands behind the @ is not a domain";
+	return NULL;
+}
+
 /* NULL, or the complaint. */
 static const char *
 take_key(struct sender_map *t, const char *text, struct row *row)
 {
 	char key[ADDRESS_FOLDED_MAX + 1], ascii[DOMAIN_MAX + 1];
-	const char *domain = address_domain(text), *why;
+	const char *why = sender_address_judge(text, ascii);
 
-	if (strchr(text, '@') == NULL)
-		return "neither user@domain nor @domain";
-	if (strlen(text) > ADDRESS_MAX)
-		return "the address is too long";
-	if (domain_normalize(domain, ascii, &why) < 0)
-		return domain_is_utf8(domain) ? why : "not a domain";
-	if (!nexthop_fits_domain(ascii) || domain[strlen(domain) - 1] == '.')
-		return "not a domain";
+	if (why != NULL)
+		return why;
 	if (fold_address(text, key) < 0)
 		return no_memory;
 	row->key = texts_keep(&t->texts, key);
@@ -77,37 +90,48 @@ take_value(struct sender_map *t, const char *text, struct row *row)
 	return row->row.value == NULL ? no_memory : NULL;
 }
 
-/* The words of a line: false, where there is none, or the value is missing, or
- * more follows, or a quote is open: *ret_why. A quoted local part may have
- * blanks. */
-static bool
-split_line(const struct sender_kind *kind, char *line, char **ret_key,
-    char **ret_value, const char **ret_why)
-{
-	static const char blanks[] = " \t";
-	bool quoted = false;
-	char *p = line + strspn(line, blanks);
+static const char blanks[] = " \t";
 
-	if (*p == '\0' || *p == '#')
-		return false;
-	*ret_key = p;
+/* The end of a word, whose quoted local part may have blanks. */
+static char *
+word_end(char *p, bool *ret_open)
+{
+	bool quoted = false;
+
 	for (; *p != '\0' && (quoted || strchr(blanks, *p) == NULL); p++) {
 		if (*p == '"')
 			quoted = !quoted;
 		else if (quoted && *p == '\\' && p[1] != '\0')
 			p++;
 	}
-	*ret_why = quoted ? "a quote is not closed" : kind->form;
+	*ret_open = quoted;
+	return p;
+}
+
+/* The words of a line: false, where there is none, or the value is missing, or
+ * more follows, or a quote is open: *ret_why. */
+static bool
+split_line(const struct sender_kind *kind, char *line, char **ret_key,
+    char **ret_value, const char **ret_why)
+{
+	bool open;
+	char *p = line + strspn(line, blanks);
+
+	if (*p == '\0' || *p == '#')
+		return false;
+	*ret_key = p;
+	p = word_end(p, &open);
+	*ret_why = open ? "a quote is not closed" : kind->form;
 	if (*p == '\0')
 		return false;
 	*p++ = '\0';
 	line_uncomment(p);
 	p = line_trim(p);
 	*ret_value = p;
-	if (*p == '\0' || strpbrk(p, blanks) != NULL)
+	if (*p == '\0' || *word_end(p, &open) != '\0')
 		return false;
-	*ret_why = NULL;
-	return true;
+	*ret_why = open ? "a quote is not closed" : NULL;
+	return !open;
 }
 
 static int
@@ -127,43 +151,59 @@ add_row(struct sender_map *t, const struct row *row)
 	return 0;
 }
 
-/* *ret_why for a wrong line. -ENOMEM. */
+/* *ret_why for a wrong line, and *ret_word for a word of the line that is
+ * wrong. -ENOMEM. */
 static int
-take_line(
-    struct sender_map *t, char *line, uint32_t number, const char **ret_why)
+take_line(struct sender_map *t, char *line, uint32_t number,
+    const char **ret_word, const char **ret_why)
 {
 	struct row row = { .row.line = number };
 	char *key, *value;
 
+	*ret_word = NULL;
 	if (!split_line(t->kind, line, &key, &value, ret_why))
 		return 0;
+	*ret_word = key;
 	*ret_why = take_key(t, key, &row);
-	if (*ret_why == NULL)
+	if (*ret_why == NULL) {
+		*ret_word = value;
 		*ret_why = take_value(t, value, &row);
+	}
 	return *ret_why == NULL ? add_row(t, &row) : 0;
 }
 
 /* ---- the file ---- */
+
+/* The complaint about a line, or about a word of it. */
+static int
+fail_line(struct buf *error, const char *path, uint32_t line, const char *word,
+    const char *why)
+{
+	int r = buf_printf(error, "%s:%u: ", path, line);
+
+	if (r == 0)
+		r = word == NULL ? buf_add_str(error, why)
+				 : text_complain(error, word, why);
+	return r < 0 ? r : -EINVAL;
+}
 
 static int
 take_text(struct sender_map *t, const char *path, struct buf *text,
     struct wrong_lines *wrong, struct buf *error)
 {
 	struct line_cursor cursor;
-	const char *why = NULL;
+	const char *word = NULL, *why = NULL;
 	char *line;
 	int r;
 
 	line_begin(&cursor, text, LINE_MAX_BYTES);
 	while ((r = line_next(&cursor, &line, &why)) != 0) {
 		if (r > 0)
-			r = take_line(t, line, cursor.number, &why);
+			r = take_line(t, line, cursor.number, &word, &why);
 		if (why != NULL) {
-			r = buf_printf(
-			    error, "%s:%u: %s", path, cursor.number, why);
-			r = wrong_lines_go_on(
-			    wrong, cursor.number, r < 0 ? r : -EINVAL, error);
-			why = NULL;
+			r = fail_line(error, path, cursor.number, word, why);
+			r = wrong_lines_go_on(wrong, cursor.number, r, error);
+			word = why = NULL;
 		}
 		if (r < 0)
 			return r;
@@ -187,6 +227,7 @@ sort_rows(struct sender_map *t, const char *path, struct wrong_lines *wrong,
     struct buf *error)
 {
 	const struct row *row;
+	char why[40];
 	size_t i;
 	int r = 0;
 
@@ -196,10 +237,10 @@ sort_rows(struct sender_map *t, const char *path, struct wrong_lines *wrong,
 		row = &t->rows[i];
 		if (strcmp(row[-1].key, row->key) != 0)
 			continue;
-		r = buf_printf(error, "%s:%u: %s: already in line %u", path,
-		    row->row.line, row->key, row[-1].row.line);
-		r = wrong_lines_go_on(
-		    wrong, row->row.line, r < 0 ? r : -EINVAL, error);
+		snprintf(why, sizeof(why), "is already in line %u",
+		    row[-1].row.line);
+		r = fail_line(error, path, row->row.line, row->key, why);
+		r = wrong_lines_go_on(wrong, row->row.line, r, error);
 	}
 	return r;
 }

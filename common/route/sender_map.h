@@ -17,8 +17,8 @@
 #ifndef ROUTE_SENDER_MAP_H
 #define ROUTE_SENDER_MAP_H
 
-#include "base/address.h"
 #include "base/buf.h"
+#include "base/domain.h"
 
 #define SENDER_VALUE_MAX ADDRESS_MAX
 
@@ -26,7 +26,7 @@
 struct sender_kind {
 	const char *form; /* the complaint about a line of another form */
 	/* Writes the value that is kept, "" for none, into out. NULL, or the
-	 * complaint, a static text. */
+	 * complaint, a static text for text_complain(). */
 	const char *(*judge)(const char *text, char out[SENDER_VALUE_MAX + 1]);
 };
 
@@ -36,6 +36,10 @@ struct sender_row {
 };
 
 struct sender_map;
+
+/* user@domain or @domain, its domain in A-labels into ascii. NULL, or the
+ * complaint. */
+const char *sender_address_judge(const char *text, char ascii[DOMAIN_MAX + 1]);
 
 /* -ENOENT for no file, -EINVAL for the first wrong line. The kind is static. */
 int sender_map_load(const char *path, const struct sender_kind *kind,

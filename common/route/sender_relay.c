@@ -14,8 +14,7 @@ judge_nexthop(const char *text, char out[SENDER_VALUE_MAX + 1])
 	if (strcmp(text, "DUNNO") == 0)
 		return NULL;
 	if (nexthop_parse(text, 1, &hop) < 0 || hop.kind == NEXTHOP_UNIX)
-		return "not a next hop: it must be domain, domain:port, "
-		       "[host]:port or [address]:port";
+		return nexthop_complaint(text);
 	return nexthop_to_ascii(text, out) < 0 ? "the next hop is too long"
 					       : NULL;
 }

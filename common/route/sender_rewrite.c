@@ -5,7 +5,6 @@
 
 #include "base/domain.h"
 #include "base/verp.h"
-#include "route/nexthop.h"
 
 /* Atoms of ASCII with single dots between them (RFC 5322 dot-atom). */
 static bool
@@ -31,14 +30,12 @@ judge_address(const char *text, char out[SENDER_VALUE_MAX + 1])
 {
 	const size_t local = address_local_len(text);
 	char ascii[DOMAIN_MAX + 1];
-	const char *domain = address_domain(text), *why;
+	const char *why = sender_address_judge(text, ascii);
 
-	if (strchr(text, '@') == NULL)
-		return "the other address is neither user@domain nor @domain";
-	if (domain_normalize(domain, ascii, &why) < 0)
-		return domain_is_utf8(domain) ? why : "not a domain";
-	if (!nexthop_fits_domain(ascii) || domain[strlen(domain) - 1] == '.')
-		return "the other address has no right domain";
+	if (why != NULL)
+		return why;
+	if (text[0] == '"')
+		return "the other address cannot be quoted";
 	if (local > 0 && !is_plain(text, local))
 		return "the local part of the other address must be of ASCII "
 		       "and need no quotes";

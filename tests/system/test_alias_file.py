@@ -36,7 +36,7 @@ class AliasFile(SystemTest):
             f.write_text(f"x: {user}\n")
             os.chmod(f, 0o666)
             [said] = self.check(i, 100)
-            self.assertTrue(said.endswith(f"alias_file: {f}: not trusted: others than root may write"), said)
+            self.assertTrue(said.endswith(f"alias_file: {f}: not trusted: others than root may write (chmod go-w)"), said)
             os.chmod(f, 0o600)
             [said] = self.check(i, 100)
             self.assertRegex(said, r"cannot be read by user \w+: Permission denied")

@@ -113,7 +113,7 @@ class Rewrite(SystemTest):
         said = done.stderr.decode() + done.stdout.decode()
         self.assertNotEqual(done.returncode, 0)
         self.assertIn(f"{table}:1: not `user@domain address`", said)
-        self.assertIn(f"{table}:3: the other address is neither user@domain nor @domain", said)
+        self.assertIn(f'{table}:3: "relay.example" is not user@domain or @domain; add the domain', said)
         i.inject(HEADER + BODY, "y@far.example", sender="ann@test.example")
         wait(lambda: len(site.deliveries) == 2, what="the old row")
         self.assertEqual(site.deliveries[1][0], "new@relay.example")

@@ -229,7 +229,7 @@ class Unruled(SystemTest):
         file.write_text("a local\n")
         i.write_conf(relayhost="relay.example:0", mydestination=None, transports=None)
         [said] = self.warned(i, 100)
-        self.assertRegex(said, rf"{i.conf_file}:\d+: relayhost: not a next hop")
+        self.assertRegex(said, rf"{i.conf_file}:\d+: relayhost: .* is not a next hop")
         i.write_conf(relayhost=None, transports="local discard", delay_warning_time="5d")
         said = self.warned(i)
         for name in ("delay_warning_time", "programs_file"):

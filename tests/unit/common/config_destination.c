@@ -76,8 +76,9 @@ Test(config_destination, the_default_has_the_name_of_the_host)
 	buf_done(&error);
 }
 
-#define NO_HOP                                                             \
-	"c:1: relayhost: not a next hop: it must be domain, domain:port, " \
+#define NO_HOP(s)                                                \
+	"c:1: relayhost: \"" s                                   \
+	"\" is not a next hop: it must be domain, domain:port, " \
 	"[host]:port or [address]:port"
 
 Test(config_destination, F4_wrong_values)
@@ -111,16 +112,19 @@ Test(config_destination, F4_wrong_values)
 		{ "relayhost", "relay.example", NULL },
 		{ "relayhost", "[relay.example]:587", NULL },
 		{ "relayhost", "[2001:db8::25]:26", NULL },
-		{ "relayhost", "unix:/run/relay", NO_HOP },
+		{ "relayhost", "unix:/run/relay", NO_HOP("unix:/run/relay") },
 		{ "relayhost", "", NULL },
-		{ "relayhost", "relay.example:0", NO_HOP },
-		{ "relayhost", "relay.example:smtp", NO_HOP },
-		{ "relayhost", "smtp:relay.example", NO_HOP },
-		{ "relayhost", "a b", NO_HOP },
-		{ "relayhost", "-x", NO_HOP },
-		{ "relayhost", "relay..example", NO_HOP },
-		{ "relayhost", "unix:run/relay", NO_HOP },
-		{ "relayhost", "[relay.example", NO_HOP },
+		{ "relayhost", "relay.example:0", NO_HOP("relay.example:0") },
+		{ "relayhost", "relay.example:smtp",
+		    NO_HOP("relay.example:smtp") },
+		{ "relayhost", "smtp:relay.example",
+		    "c:1: relayhost: \"smtp:relay.example\" is not a next hop; "
+		    "leave out \"smtp:\"" },
+		{ "relayhost", "a b", NO_HOP("a b") },
+		{ "relayhost", "-x", NO_HOP("-x") },
+		{ "relayhost", "relay..example", NO_HOP("relay..example") },
+		{ "relayhost", "unix:run/relay", NO_HOP("unix:run/relay") },
+		{ "relayhost", "[relay.example", NO_HOP("[relay.example") },
 	};
 	size_t i;
 

@@ -376,7 +376,8 @@ Test(config_load, F8_root_refuses_a_file_that_others_may_change)
 		cr_skip("needs root");
 	put("c", "");
 	cr_assert_eq(chmod("c", 0666), 0);
-	expect_error("c", -EPERM, "c: not trusted: others than root may write");
+	expect_error("c", -EPERM,
+	    "c: not trusted: others than root may write (chmod go-w)");
 }
 
 Test(config_load, environment_above_file)

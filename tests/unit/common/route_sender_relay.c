@@ -121,22 +121,33 @@ Test(sender_relay, F17_wrong_lines_are_told)
 	static const struct {
 		const char *text, *why;
 	} rows[] = {
-		{ "one.example relay\n", ":1: neither user@domain nor @dom" },
-		{ "* relay\n", ":1: neither user@domain nor @domain" },
-		{ "@ relay\n", ":1: not a domain" },
-		{ "a@b..c relay\n", ":1: not a domain" },
-		{ "a@b. relay\n", ":1: not a domain" },
-		{ "@b\xff.c relay\n", ":1: the domain is not valid UTF-8" },
+		{ "root relay\n",
+		    ":1: \"root\" is not user@domain or @domain; add the "
+		    "domain" },
+		{ "r\xff relay\n", ":1: \"r?\" is not user@domain or @" },
+		{ "<a@b.c> relay\n",
+		    ":1: \"<a@b.c>\": write the address without < and >" },
+		{ "@ relay\n", ":1: \"@\": what stands behind the @ is not" },
+		{ "a@b..c relay\n", ":1: \"a@b..c\": what stands behind" },
+		{ "a@b. relay\n", ":1: \"a@b.\": what stands behind the" },
+		{ "@b\xff.c relay\n",
+		    ":1: \"@b?.c\": the domain is not valid UTF-8" },
 		{ "@one.example\n", ":1: not `user@domain nexthop` or `@dom" },
 		{ "@one.example a b\n", ":1: not `user@domain nexthop` or" },
 		{ "\"a @one.example a\n", ":1: a quote is not closed" },
-		{ "@one.example smtp:a\n", ":1: not a next hop: it must be" },
-		{ "@one.example unix:/a\n", ":1: not a next hop: it must be" },
-		{ "@one.example a:0\n", ":1: not a next hop: it must be" },
-		{ "@one.example -\xc3\xbc\n", ":1: not a next hop: it must" },
-		{ "@a.b c\n\n@A.B d\n", ":3: @a.b: already in line 1" },
+		{ "@one.example smtp:[a]:2\n",
+		    ":1: \"smtp:[a]:2\" is not a next hop; leave out "
+		    "\"smtp:\"" },
+		{ "@one.example unix:/a\n",
+		    ":1: \"unix:/a\" is not a next hop: it must be domain, "
+		    "domain:port, [host]:port or [address]:port" },
+		{ "@one.example a:0\n", ":1: \"a:0\" is not a next hop: it" },
+		{ "@one.example -\xc3\xbc\n", "\" is not a next hop: it m" },
+		{ "@a.b c\n\n@A.B d\n", ":3: \"@a.b\" is already in line 1" },
 		{ "@b\xc3\xbc.x c\n@xn--b-eha.x d\n",
-		    ":2: @xn--b-eha.x: already in line 1" },
+		    ":2: \"@xn--b-eha.x\" is already in line 1" },
+		{ "\xff@b.x c\n\xff@b.x d\n",
+		    ":2: \"?@b.x\" is already in line 1" },
 	};
 	struct sender_map *t = NULL;
 	struct buf error = { 0 };
@@ -154,7 +165,7 @@ Test(sender_relay, F17_wrong_lines_are_told)
 	put("@a.b c\nx y\n@c.d\n@e.f g\n");
 	cr_expect_eq(
 	    sender_map_judge(path, &sender_relay_kind, &error), -EINVAL);
-	cr_expect_not_null(strstr(buf_str(&error), ":2: neither"));
+	cr_expect_not_null(strstr(buf_str(&error), ":2: \"x\" is"));
 	cr_expect_not_null(strstr(buf_str(&error), ":3: not `user"));
 	unlink(path);
 	buf_reset(&error);
