@@ -88,6 +88,14 @@ static const struct params mail_params = { mail_rows, ARRAY_LEN(mail_rows) };
 static const struct params rcpt_params = { rcpt_rows, ARRAY_LEN(rcpt_rows) };
 
 static int
+refuse_twice(struct smtp_server *s, const char *name)
+{
+	smtp_server_reply(
+	    s, 501, "5.5.4", "parameter %.40s is given twice", name);
+	return -1;
+}
+
+static int
 refuse_param(struct smtp_server *s, const char *name, int error)
 {
 	if (error == -EFBIG)
@@ -122,9 +130,10 @@ take_param(struct smtp_server *s, const struct params *params, char *word,
 	if (row != NULL) {
 		const unsigned bit = 1u << (row - params->rows);
 
-		r = (*seen & bit) != 0 || (value != NULL) != row->has_value
-		    ? -EINVAL
-		    : row->take(s, value);
+		if ((*seen & bit) != 0)
+			return refuse_twice(s, word);
+		r = (value != NULL) != row->has_value ? -EINVAL
+						      : row->take(s, value);
 		*seen |= bit;
 	}
 	return r < 0 ? refuse_param(s, word, r) : 0;
@@ -148,13 +157,14 @@ take_params(struct smtp_server *s, const struct params *params, char *text)
 struct path_kind {
 	const char *prefix;
 	bool null; /* `<>` is allowed */
-	const char *dsn, *wrong;
+	const char *dsn, *wrong, *who;
 };
 
 static const struct path_kind sender_path = { "FROM:", true, "5.1.7",
-	"the sender is no address; MAIL FROM:<address> is right" };
+	"the sender is no address; MAIL FROM:<address> is right", "sender" };
 static const struct path_kind rcpt_path = { "TO:", false, "5.1.3",
-	"the recipient is no address; RCPT TO:<address> is right" };
+	"the recipient is no address; RCPT TO:<address> is right",
+	"recipient" };
 
 /* *ret_params is what follows the path. */
 static int
@@ -172,6 +182,11 @@ read_path(struct smtp_server *s, const struct path_kind *kind, char *args,
 	args += strspn(args, " ");
 	n = smtp_path_parse(args, !s->rules.strict, ret_address->text,
 	    &ret_address->has_domain);
+	if (n == -ENAMETOOLONG) {
+		smtp_server_reply(s, 501, kind->dsn,
+		    "the %s is longer than %d octets", kind->who, ADDRESS_MAX);
+		return -1;
+	}
 	if (n < 0 || (args[n] != ' ' && args[n] != '\0') ||
 	    (ret_address->text[0] == '\0' && !kind->null)) {
 		smtp_server_reply(s, 501, kind->dsn, "%s", kind->wrong);

@@ -11,6 +11,8 @@ struct param_case {
 };
 
 #define XT10 "+41+41+41aaa"
+#define X60  "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"
+#define X600 X60 X60 X60 X60 X60 X60 X60 X60 X60 X60
 
 static const struct param_case params[] = {
 	{ "MAIL FROM:<a@b> SIZE=10", "{mail a@b 10  }" OK },
@@ -26,7 +28,13 @@ static const struct param_case params[] = {
 	{ "MAIL FROM:<a@b> SIZE",
 	    "501 5.5.4 wrong value of parameter SIZE\r\n" },
 	{ "MAIL FROM:<a@b> SIZE=1 SIZE=1",
-	    "501 5.5.4 wrong value of parameter SIZE\r\n" },
+	    "501 5.5.4 parameter SIZE is given twice\r\n" },
+	{ "MAIL FROM:<a@b> RET=FULL ret=HDRS",
+	    "501 5.5.4 parameter ret is given twice\r\n" },
+	{ "MAIL FROM:<" X600 "@b>",
+	    "501 5.1.7 the sender is longer than 512 octets\r\n" },
+	{ "RCPT TO:<a@" X600 ">",
+	    "501 5.1.3 the recipient is longer than 512 octets\r\n" },
 	{ "MAIL FROM:<a@b> BODY=8bitmime", "{mail a@b 0  }" OK },
 	{ "MAIL FROM:<a@b> BODY=7BIT", "{mail a@b 0  }" OK },
 	{ "MAIL FROM:<a@b> BODY=BINARYMIME",
