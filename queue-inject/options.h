@@ -17,6 +17,7 @@ enum task {
 	TASK_ALIASES,  /* newaliases */
 	TASK_RETRY,    /* sendmail -q, -qIPART … */
 	TASK_NOTHING,  /* sendmail -q30m */
+	TASK_VERIFY,   /* sendmail -bv, which is refused */
 	TASK_HELP,
 	TASK_VERSION,
 };

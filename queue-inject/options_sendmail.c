@@ -17,6 +17,8 @@ struct letter {
 	int (*set)(struct options *o, const char *value, struct refusal *why);
 };
 
+#define WHERE "routing_file and alias_file say where an address goes"
+
 static int
 set_mode(struct options *o, const char *value, struct refusal *why)
 {
@@ -25,10 +27,7 @@ set_mode(struct options *o, const char *value, struct refusal *why)
 	} others[] = {
 		{ "d", "the daemon is qscheduler" },
 		{ "D", "the daemon is qscheduler" },
-		{ "t",
-		    "routing_file and alias_file say where an address goes" },
-		{ "v",
-		    "routing_file and alias_file say where an address goes" },
+		{ "t", WHERE },
 		{ "h", "there is no host status database" },
 		{ "H", "there is no host status database" },
 	};
@@ -36,7 +35,8 @@ set_mode(struct options *o, const char *value, struct refusal *why)
 		const char *name;
 		enum task task;
 	} tasks[] = { { "m", TASK_SUBMIT }, { "s", TASK_DIALOGUE },
-		{ "p", TASK_LIST }, { "i", TASK_ALIASES } };
+		{ "p", TASK_LIST }, { "i", TASK_ALIASES },
+		{ "v", TASK_VERIFY } };
 	size_t i;
 
 	for (i = 0; i < ARRAY_LEN(others); i++)
@@ -263,7 +263,9 @@ take_argument(
 
 		if (l == NULL)
 			return refuse(why, REFUSAL_USAGE,
-			    "unknown switch in `%.32s'", argv[*next - 1]);
+			    "unknown switch in `%.32s'; see "
+			    "qscheduler-sendmail(1)",
+			    argv[*next - 1]);
 		if (l->value != VALUE_NONE) {
 			value = p;
 			p += strlen(p);
@@ -301,6 +303,10 @@ options_sendmail(
 	o.rcpts = argv + next;
 	o.nrcpts = (size_t)(argc - next);
 	*ret_options = o;
+	if (o.task == TASK_VERIFY)
+		return refuse(why, REFUSAL_UNSUPPORTED,
+		    "-bv is not supported: " WHERE "; try `qctl route %.100s`",
+		    o.nrcpts == 0 ? "ADDRESS" : o.rcpts[0]);
 	if ((o.task == TASK_RETRY || o.task == TASK_NOTHING) &&
 	    (o.nrcpts > 0 || o.from_header))
 		return refuse(why, REFUSAL_USAGE,
