@@ -8,6 +8,7 @@
 #include "base/domain.h"
 #include "base/line.h"
 #include "base/line_file.h"
+#include "base/text.h"
 #include "route/hop_key.h"
 
 #define MATCH "match="
@@ -15,6 +16,7 @@
 struct tls_policies {
 	struct tls_policy *rows; /* by key */
 	size_t count, room;
+	struct buf wrong; /* the complaint about a word */
 };
 
 static const char *const level_words[TLS_NLEVELS] = {
@@ -125,20 +127,26 @@ judge(const struct tls_policy *row, size_t nwords)
 	return NULL;
 }
 
+/* NULL, or the complaint, with the word that is wrong in *ret_word. */
 static const char *
-parse_line(struct tls_policy *row, char *line)
+parse_line(struct tls_policy *row, char *line, const char **ret_word)
 {
 	static const char blanks[] = " \t";
 	const char *why = NULL;
 	size_t n = 0;
 	char *word, *next = NULL;
 
-	for (word = strtok_r(line, blanks, &next); word != NULL && why == NULL;
-	     word = strtok_r(NULL, blanks, &next))
+	for (word = strtok_r(line, blanks, &next); word != NULL;
+	     word = strtok_r(NULL, blanks, &next)) {
 		why = n == 0 ? (n++, set_key(row, word))
 		    : n == 1 ? (n++, set_level(row, word))
 			     : set_option(row, word);
-	return why == NULL ? judge(row, n) : why;
+		*ret_word = word;
+		if (why != NULL)
+			return why;
+	}
+	*ret_word = NULL;
+	return judge(row, n);
 }
 
 /* ---- the table ---- */
@@ -165,13 +173,16 @@ take_line(void *arg, char *line, uint32_t number, const char **ret_why)
 {
 	struct tls_policies *t = arg;
 	struct tls_policy row = { .line = number };
+	const char *word = NULL;
 	int r = -EINVAL;
 
 	line_uncomment(line);
 	line = line_trim(line);
 	if (*line == '\0')
 		return 0;
-	*ret_why = parse_line(&row, line);
+	*ret_why = parse_line(&row, line, &word);
+	if (word != NULL && text_complain(&t->wrong, word, *ret_why) == 0)
+		*ret_why = buf_str(&t->wrong);
 	if (*ret_why == NULL) {
 		*ret_why = "out of memory";
 		r = append(t, &row);
@@ -244,6 +255,7 @@ tls_policies_free(struct tls_policies **policies)
 	while (t->count > 0)
 		row_done(&t->rows[--t->count]);
 	free(t->rows);
+	buf_done(&t->wrong);
 	free(t);
 }
 

@@ -167,6 +167,15 @@ is_local_socket(const char *key)
 	return strncmp(key, "unix:", strlen("unix:")) == 0;
 }
 
+/* The level that holds, where an agent has a password. */
+static enum tls_level
+level_with_password(const struct conf *conf, enum tls_level level)
+{
+	return level == TLS_LEVEL_MAY && !conf->smtp_auth_in_clear
+	    ? TLS_LEVEL_ENCRYPT
+	    : level;
+}
+
 static int
 warn_passwords(
     const struct conf *conf, const struct tables *tables, struct buf *out)
@@ -181,7 +190,8 @@ warn_passwords(
 	     i++) {
 		const struct tls_policy *row =
 		    tls_policies_find(tables->policies, c->key);
-		enum tls_level level = row != NULL ? row->level : usual;
+		const enum tls_level level =
+		    level_with_password(conf, row != NULL ? row->level : usual);
 
 		if (level == TLS_LEVEL_VERIFY || is_local_socket(c->key))
 			continue;

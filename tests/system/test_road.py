@@ -162,7 +162,7 @@ class Unruled(SystemTest):
         ca.write_text("-----BEGIN CERTIFICATE-----\n")
         i.write_conf(smtp_password_file=file, smtp_tls_policy_file=table, smtp_tls_CAfile=ca)
         for level, rows, want in (
-                ("may", "", "may"), ("none", "", "none"), ("verify", "", None),
+                ("may", "", "encrypt"), ("none", "", "none"), ("verify", "", None),
                 ("may", "[mx.example]:587 verify\n", None), ("may", "[mx.example] verify\n", None),
                 ("verify", "[mx.example] encrypt\n", "encrypt")):
             table.write_text(rows)
