@@ -38,7 +38,8 @@ param_host_to_ascii(
 		return 0;
 	r = domain_normalize(*value, ascii, &reason);
 	if (r == -EINVAL &&
-	    buf_printf(why, "is no name of a host: %s", reason) < 0)
+	    (text_complain(why, *value, "is no name of a host: ") < 0 ||
+		buf_add_str(why, reason) < 0))
 		r = -ENOMEM;
 	if (r == 0)
 		*value = ascii;

@@ -217,6 +217,29 @@ check_row(const struct conf *conf, const struct param *p, uint32_t there,
 }
 
 static int
+say_kind(
+    const struct conf *conf, const struct param *p, uint32_t i, struct buf *out)
+{
+	const struct conf_transport *t = &conf->transports[i];
+	struct buf why = { 0 };
+	const char *between = "";
+	int kind, r;
+
+	r = buf_printf(&why, "%s is of kind %s; the parameter is for ", t->name,
+	    agent_kinds[t->kind].name);
+	for (kind = 0; r == 0 && kind < AGENT_NKINDS; kind++)
+		if ((kinds_of(p) & KIND(kind)) != 0) {
+			r = buf_printf(
+			    &why, "%s%s", between, agent_kinds[kind].name);
+			between = " and ";
+		}
+	if (r == 0)
+		r = say(conf, p, (int)i, out, buf_str(&why));
+	buf_done(&why);
+	return r;
+}
+
+static int
 check_overrides(const struct conf *conf, const struct param *p, struct buf *out)
 {
 	const struct conf_origin *from = conf->origins->override + (p - params);
@@ -226,8 +249,7 @@ check_overrides(const struct conf *conf, const struct param *p, struct buf *out)
 	for (i = 0; r == 0 && i < conf->ntransports; i++)
 		if (from[i * nparams].source != CONF_FROM_DEFAULT &&
 		    (kinds_of(p) & KIND(conf->transports[i].kind)) == 0)
-			r = say(conf, p, (int)i, out,
-			    "the transport is not of a kind that it is for");
+			r = say_kind(conf, p, i, out);
 	return r;
 }
 

@@ -195,6 +195,16 @@ fail_setting(struct reading *rd, const struct setting *s, const char *fmt, ...)
 	return r < 0 ? r : -EINVAL;
 }
 
+static int
+fail_unknown(struct reading *rd, const struct setting *s)
+{
+	const char *ours = param_of_postfix(s->name);
+
+	return ours == NULL
+	    ? fail_setting(rd, s, "unknown parameter")
+	    : fail_setting(rd, s, "unknown parameter; see %s", ours);
+}
+
 /* The transport of a name TRANSPORT_X. Nothing is said of it where the list of
  * transports is wrong. */
 static int
@@ -206,7 +216,7 @@ resolve_override(struct reading *rd, struct setting *s)
 
 	s->param = param_find_override(s->name, &len);
 	if (s->param == NULL)
-		return fail_setting(rd, s, "unknown parameter");
+		return fail_unknown(rd, s);
 	for (i = 0; i < conf->ntransports; i++)
 		if (strlen(conf->transports[i].name) == len &&
 		    memcmp(conf->transports[i].name, s->name, len) == 0)

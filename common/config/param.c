@@ -79,6 +79,46 @@ param_find(const char *name)
 }
 
 const char *
+param_of_postfix(const char *name)
+{
+	static const char *const rows[][2] = {
+		{ "2bounce_notice_recipient", "double_bounce_recipient" },
+		{ "alias_database", "alias_file" },
+		{ "alias_maps", "alias_file" },
+		{ "authorized_flush_users", "operator_group" },
+		{ "authorized_mailq_users", "reader_group" },
+		{ "fallback_relay", "default_fallback_relay" },
+		{ "home_mailbox", "maildir_path" },
+		{ "mail_spool_directory", "maildir_path" },
+		{ "mailbox_command", "programs_file" },
+		{ "maillog_file", "log_target" },
+		{ "myorigin", "mydomain" },
+		{ "queue_directory", "queue_base" },
+		{ "queue_minfree", "queue_minfree_bytes" },
+		{ "relay_domains", "routing_file" },
+		{ "sender_dependent_relayhost_maps",
+		    "sender_dependent_relayhost" },
+		{ "smtp_bind_address", "default_smtp_bind_address" },
+		{ "smtp_bind_address6", "default_smtp_bind_address6" },
+		{ "smtp_generic_maps", "sender_rewrite" },
+		{ "smtp_sasl_auth_enable", "smtp_password_file" },
+		{ "smtp_sasl_password_maps", "smtp_password_file" },
+		{ "smtp_tls_policy_maps", "smtp_tls_policy_file" },
+		{ "syslog_facility", "log_target" },
+		{ "transport_maps", "routing_file" },
+		{ "virtual_alias_maps", "alias_file" },
+		{ "virtual_mailbox_base", "maildir_path" },
+		{ "virtual_mailbox_domains", "maildir_path" },
+	};
+	size_t i;
+
+	for (i = 0; i < ARRAY_LEN(rows); i++)
+		if (strcmp(rows[i][0], name) == 0)
+			return rows[i][1];
+	return NULL;
+}
+
+const char *
 param_suffix(const struct param *p)
 {
 	static const char all[] = "default_";

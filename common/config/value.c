@@ -26,18 +26,16 @@ wrong(struct buf *why, const char *text)
 	return r < 0 ? r : -EINVAL;
 }
 
-/* The reason for an error of num_…(), with the range in the notation of the
- * table. */
+/* The reason for an error of num_…(), which take no sign, with the range in the
+ * notation of the table. */
 static int
-wrong_number(
-    const struct param *p, int error, const char *what, struct buf *why)
+wrong_number(const struct param *p, const char *value, int error,
+    const char *what, struct buf *why)
 {
-	int r;
+	int r = error == -ERANGE || (value[0] == '-' && value[1] != '\0')
+	    ? buf_printf(why, "must be %s to %s", p->min, p->max)
+	    : buf_printf(why, "must be %s", what);
 
-	if (error == -ERANGE)
-		r = buf_printf(why, "must be %s to %s", p->min, p->max);
-	else
-		r = buf_printf(why, "must be %s", what);
 	return r < 0 ? r : -EINVAL;
 }
 
@@ -56,7 +54,7 @@ parse_u64(
 {
 	int r = num_u64(value, bound_u64(p->min), bound_u64(p->max), field);
 
-	return r == 0 ? 0 : wrong_number(p, r, "a whole number", why);
+	return r == 0 ? 0 : wrong_number(p, value, r, "a whole number", why);
 }
 
 static int
@@ -89,7 +87,8 @@ parse_percent(
 		r = num_u64(digits, bound_u64(p->min), bound_u64(p->max), &n);
 	}
 	if (r < 0)
-		return wrong_number(p, r, "a whole number of percent", why);
+		return wrong_number(
+		    p, value, r, "a whole number of percent", why);
 	*(uint32_t *)field = (uint32_t)n;
 	return 0;
 }
@@ -104,7 +103,8 @@ parse_size(
 	ASSERT(num_size(p->min, 0, UINT64_MAX, &min) == 0);
 	ASSERT(num_size(p->max, 0, UINT64_MAX, &max) == 0);
 	r = num_size(value, min, max, field);
-	return r == 0 ? 0 : wrong_number(p, r, "a size (64k, 10m, 2g)", why);
+	return r == 0 ? 0
+		      : wrong_number(p, value, r, "a size (64k, 10m, 2g)", why);
 }
 
 static int
@@ -117,9 +117,9 @@ parse_duration(
 	ASSERT(num_duration(p->min, 0, USEC_NEVER, &min) == 0);
 	ASSERT(num_duration(p->max, 0, USEC_NEVER, &max) == 0);
 	r = num_duration(value, min, max, field);
-	return r == 0
-	    ? 0
-	    : wrong_number(p, r, "a time (250ms, 30s, 5m, 2h, 5d, 1w)", why);
+	return r == 0 ? 0
+		      : wrong_number(p, value, r,
+			    "a time (250ms, 30s, 5m, 2h, 5d, 1w)", why);
 }
 
 static int
@@ -131,7 +131,7 @@ parse_decimal(
 
 	ASSERT(num_decimal(p->max, 0, 1e15, &max) == 0);
 	r = num_decimal(value, 0, max, field);
-	return r == 0 ? 0 : wrong_number(p, r, "a decimal number", why);
+	return r == 0 ? 0 : wrong_number(p, value, r, "a decimal number", why);
 }
 
 static const char *const feedback_below[] = {
@@ -176,7 +176,7 @@ parse_feedback(
 		    why, "must be x, x/y, x/concurrency or x/sqrt_concurrency");
 	f.amount /= y;
 	if (f.amount > 1)
-		return wrong_number(p, -ERANGE, "", why);
+		return wrong_number(p, value, -ERANGE, "", why);
 	*(struct window_feedback *)field = f;
 	return 0;
 }

@@ -170,8 +170,8 @@ Test(config_destination, parameters_that_do_nothing_are_named)
 		{ "local", "default_domain_literals", "yes",
 		    NO_KIND("default_domain_literals") },
 		{ "smtp local", "local_domain_literals", "yes",
-		    "c:2: local_domain_literals: does nothing: the transport "
-		    "is not of a kind that it is for\n" },
+		    "c:2: local_domain_literals: does nothing: local is of "
+		    "kind local; the parameter is for smtp and lmtp\n" },
 		{ "smtp local", "smtp_domain_literals", "yes", "" },
 		{ "smtp local", "default_delivery_slot_cost", "7", "" },
 		{ "smtp", "delay_warning_time", "4h", "" },

@@ -98,6 +98,39 @@ Test(config_judge, each_wrong_line_is_judged)
 	    "c:1: queue_count: queue_count 21 is above queue_max 20");
 }
 
+/* mutation: common/config/value.c, wrong_number() with the error alone. */
+Test(config_judge, a_number_below_zero_is_told_the_range)
+{
+	expect_judged("smtp_mx_session_limit = -1\n"
+		      "scan_interval = -5s\n"
+		      "message_size_limit = -1k\n"
+		      "backoff_jitter = -5%\n"
+		      "queue_count = -\n",
+	    "c:1: smtp_mx_session_limit: must be 0 to 1000\n"
+	    "c:2: scan_interval: must be 1s to 1h\n"
+	    "c:3: message_size_limit: must be 0 to 1024g\n"
+	    "c:4: backoff_jitter: must be 0 to 90\n"
+	    "c:5: queue_count: must be a whole number");
+}
+
+/* mutation: common/config/load.c, fail_unknown() without param_of_postfix(). */
+Test(config_judge, a_parameter_of_main_cf_names_ours)
+{
+	static const char *const names[] = { "sender_dependent_relayhost_maps",
+		"smtp_generic_maps", "transport_maps", "fallback_relay" };
+	size_t i;
+
+	expect_judged("sender_dependent_relayhost_maps = /x\n"
+		      "smtpd_banner = x\n",
+	    "c:1: sender_dependent_relayhost_maps: unknown parameter; see "
+	    "sender_dependent_relayhost\n"
+	    "c:2: smtpd_banner: unknown parameter");
+	for (i = 0; i < ARRAY_LEN(names); i++) {
+		cr_expect_null(param_find(names[i]));
+		cr_expect_not_null(param_find(param_of_postfix(names[i])));
+	}
+}
+
 /* mutation: common/base/wrong_lines.c, insert() appends. */
 Test(config_judge, wrong_lines_are_told_up_to_twenty)
 {

@@ -183,7 +183,7 @@ Test(config_load, F4_forms_of_a_line)
 	conf_done(&conf);
 }
 
-#define NO_UTF8 "is no name of a host: the domain is not valid UTF-8"
+#define NO_UTF8 "\"?\" is no name of a host: the domain is not valid UTF-8"
 Test(config_load, F2_F3_F4_what_is_wrong_is_said_with_file_and_line)
 {
 	static const struct {
@@ -191,8 +191,7 @@ Test(config_load, F2_F3_F4_what_is_wrong_is_said_with_file_and_line)
 	} rows[] = {
 		/* F2 */
 		{ "queue_count =", "c:1: queue_count: must be a whole number" },
-		{ "queue_count = -1",
-		    "c:1: queue_count: must be a whole number" },
+		{ "queue_count = -1", "c:1: queue_count: must be 1 to 256" },
 		{ "queue_count = 10x",
 		    "c:1: queue_count: must be a whole number" },
 		{ "queue_count = 0x5",

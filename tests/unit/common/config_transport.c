@@ -161,6 +161,8 @@ Test(config_transport, F2_wrong_feedback_is_named)
 		  "2/sqrt_concurrency",
 		    "must be 0 to 1" },
 		{ "smtp_destination_concurrency_failed_cohort_limit = -1",
+		    "must be 0 to 1000000" },
+		{ "smtp_destination_concurrency_failed_cohort_limit = 1e",
 		    "must be a decimal number" },
 	};
 	size_t i;

@@ -64,8 +64,7 @@ Test(scenario_input, broken)
 		{ "set x\n", "f:1: expected a value, but the line ends" },
 		{ "\nset x 1\nat 0 msg a", "f:2: x: unknown parameter" },
 		{ "set default_delivery_slot_cost -1\nat 0 msg a",
-		    "f:1: default_delivery_slot_cost: must be a whole "
-		    "number" },
+		    "f:1: default_delivery_slot_cost: must be 0 to 100000" },
 		{ "set default_delivery_slot_cost 99999999999999999999\n"
 		  "at 0 msg a",
 		    "f:1: default_delivery_slot_cost: must be 0 to 100000" },
