@@ -208,7 +208,6 @@ warn_passwords(
 
 /* ---- fallbacks that are secured less than the mail that they may get ---- */
 
-/* As the agent has it: without TLS no password is sent. */
 static enum tls_level
 level_of_fallback(const struct conf *conf, const struct conf_transport *t,
     const struct tls_policy *row, bool password)
@@ -216,10 +215,9 @@ level_of_fallback(const struct conf *conf, const struct conf_transport *t,
 	enum tls_level level =
 	    row != NULL ? row->level : (enum tls_level)t->tls_level;
 
-	if (level == TLS_LEVEL_MAY &&
-	    (t->tls_wrappermode || (password && !conf->smtp_auth_in_clear)))
+	if (level == TLS_LEVEL_MAY && t->tls_wrappermode)
 		level = TLS_LEVEL_ENCRYPT;
-	return level;
+	return password ? level_with_password(conf, level) : level;
 }
 
 static int
