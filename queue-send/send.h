@@ -262,6 +262,7 @@ struct ungreeted {
 	TAILQ_HEAD(ungreeted_list, ungreeted_site) held; /* in their order */
 	uint32_t nheld, unchecked; /* held: all, and those to be asked for */
 	usec_t check_at;
+	bool checks; /* since check_at: until all that are held were asked */
 	uint32_t running[CONF_TRANSPORTS_MAX]; /* deliveries not greeted */
 };
 

@@ -61,8 +61,6 @@ is_barred(const struct shared *s, struct site *site)
 static enum site_state
 shared_state(void *table, struct site *site, usec_t now)
 {
-	const bool barred = is_barred(table, site);
-
 	struct shared_handle *h = shared_handle_of(site);
 	enum site_state state;
 	struct shared_access a;
@@ -71,7 +69,7 @@ shared_state(void *table, struct site *site, usec_t now)
 		return unseen(h);
 	state = shared_access_state(&a);
 	shared_access_end(&a);
-	return barred && state == SITE_ROOM ? SITE_FULL : state;
+	return state == SITE_ROOM && is_barred(table, site) ? SITE_FULL : state;
 }
 
 static enum site_state
@@ -117,14 +115,17 @@ static enum site_state
 shared_wait(void *table, struct site *site, bool waits, usec_t now)
 {
 	struct shared_handle *h = shared_handle_of(site);
-	const bool barred = waits && is_barred(table, site);
 	enum site_state state;
 
-	state = wait_in(h, waits && !barred, now);
+	state = wait_in(h, waits, now);
+	if (waits && state == SITE_ROOM && is_barred(table, site)) {
+		(void)wait_in(h, false, now);
+		state = SITE_FULL;
+	}
 	shared_handle_watch(h);
 	if (h->watched)
 		shared_work_at(table, now + CHECK_AGAIN);
-	return barred && state == SITE_ROOM ? SITE_FULL : state;
+	return state;
 }
 
 /* The place counts when the set and slot are sound after it was taken: they may
@@ -137,7 +138,7 @@ take_in(struct shared_access *a)
 
 	if (state != SITE_ROOM)
 		return state;
-	if (!shared_access_take(a))
+	if (is_barred(a->s, shared_handle_site(a->h)) || !shared_access_take(a))
 		return SITE_FULL;
 	if (shared_access_is_sound(a))
 		return SITE_ROOM;
@@ -156,8 +157,6 @@ shared_take(void *table, struct site *site, usec_t now)
 	enum site_state state;
 	struct shared_access a;
 
-	if (is_barred(s, site))
-		return shared_state(table, site, now);
 	if (!shared_access_begin(&a, h, now))
 		return unseen(h);
 	state = take_in(&a);

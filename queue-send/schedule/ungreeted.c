@@ -310,7 +310,9 @@ ungreeted_is_held(struct send *s, uint32_t transport, const char *name,
 }
 
 /* Deliveries that wait longest for a greeting end, as many as destinations
- * without a delivery wait for a slot: each of these gets its turn. */
+ * without a delivery wait for a slot: each of these gets its turn. Called when
+ * all that are held have just been asked again: one that is dead by now, or has
+ * no mail left, is not held any more. */
 static void
 give_way(struct send *s)
 {
@@ -342,7 +344,7 @@ ungreeted_work(struct send *s)
 	int n;
 
 	if (s->now >= all->check_at) {
-		give_way(s);
+		all->checks = true;
 		all->unchecked = all->nheld;
 		all->check_at = s->now + ASK_EVERY;
 	}
@@ -358,6 +360,10 @@ ungreeted_work(struct send *s)
 			sched_site_ready(s->sched, destination, s->now);
 		u->pinned = false;
 		site_release(s, u);
+	}
+	if (all->checks && all->unchecked == 0) {
+		all->checks = false;
+		give_way(s);
 	}
 	if (all->nheld == 0)
 		return USEC_NEVER;

@@ -248,3 +248,49 @@ Test(ungreeted, a_reload_is_for_those_that_wait)
 	send_wake(&w.s);
 	cr_expect_eq(take_all(d), 2);
 }
+
+/* The share of two slots is held by s00 and s01; s09 is dead. */
+static void
+two_silent_and_one_dead(void)
+{
+	world_reload(&w,
+	    "smtp_process_limit = 4\n"
+	    "initial_destination_concurrency = 1\n"
+	    "smtp_connection_cache_time_limit = 0\n"
+	    "smtp_ungreeted_time = 1s\n");
+	mail(9, 1);
+	cr_assert_eq(take_all(d), 1);
+	world_site_failed(&w, &d[0]);
+	mail(0, 2);
+	cr_assert_eq(take_all(d), 2);
+}
+
+/* Mail for a dead destination is suspended at once, and needs no slot. */
+Test(ungreeted, N46_no_slot_is_given_up_for_a_dead_host)
+{
+	two_silent_and_one_dead();
+	mail(9, 1);
+	cr_assert_eq(take_all(d + 2), 0);
+	cr_expect_eq(w.s.ungreeted.nheld, 0);
+	grow_older(8 * USEC_PER_SEC);
+	cr_expect_eq(w.cancelled.job, 0);
+	/* One that waits for a slot has it. */
+	mail(5, 1);
+	grow_older(0);
+	cr_expect_eq(w.cancelled.job, d[0].number, "the oldest");
+}
+
+/* It waited for a slot, and its mail is gone. */
+Test(ungreeted, N46_no_slot_is_given_up_for_mail_that_is_gone)
+{
+	uint32_t running;
+	uint64_t inode;
+
+	two_silent_and_one_dead();
+	inode = world_message(&w, "u@s05.silent.test", 1);
+	cr_assert_eq(take_all(d + 2), 0);
+	cr_assert_eq(w.s.ungreeted.nheld, 1);
+	cr_assert_eq(world_act(&w, ACT_HOLD, inode, &running), 0);
+	grow_older(8 * USEC_PER_SEC);
+	cr_expect_eq(w.cancelled.job, 0);
+}
