@@ -7,6 +7,8 @@
 
 #include "base/text.h"
 
+#define LABEL_MAX 63
+
 /* Reasons of libidn2 that a user can act on. */
 static const struct {
 	int error;
@@ -105,6 +107,83 @@ convert(const char *domain, char out[DOMAIN_MAX + 1], const char **ret_why)
 	return r;
 }
 
+/* The length of a dot as UTS 46 has it, at the beginning of the text; 0. */
+static size_t
+dot_len(const char *s)
+{
+	if (*s == '.')
+		return 1;
+	return strncmp(s, "\u3002", 3) == 0 || strncmp(s, "\uff0e", 3) == 0 ||
+		strncmp(s, "\uff61", 3) == 0
+	    ? 3
+	    : 0;
+}
+
+/* NULL, or what is too long. libidn2 maps a whole domain before it says so. */
+static const char *
+why_too_long(const char *domain)
+{
+	size_t all = 0, label = 0, dot;
+
+	for (; *domain != '\0'; domain += dot > 0 ? dot : 1) {
+		dot = dot_len(domain);
+		if (((unsigned char)*domain & 0xc0) == 0x80)
+			continue;
+		all++;
+		label = dot > 0 ? 0 : label + 1;
+		if (label > LABEL_MAX)
+			return "a label of the domain is too long";
+		if (all > DOMAIN_MAX)
+			return "the domain is too long";
+	}
+	return NULL;
+}
+
+/* The last domain that was converted: each table that a recipient is looked up
+ * in asks for the same one. */
+static _Thread_local struct {
+	char domain[ADDRESS_MAX + 1]; /* "": none */
+	char ace[DOMAIN_MAX + 1];
+	const char *why;
+	int r; /* 0, -EINVAL */
+} last;
+
+static void
+keep_last(const char *domain, int r, const char *ace, const char *why)
+{
+	const size_t len = strlen(domain);
+
+	if (r == -ENOMEM || len > ADDRESS_MAX)
+		return;
+	memcpy(last.domain, domain, len + 1);
+	if (r == 0)
+		memcpy(last.ace, ace, strlen(ace) + 1);
+	last.why = why;
+	last.r = r;
+}
+
+static int
+convert_once(const char *domain, char out[DOMAIN_MAX + 1], const char **ret_why)
+{
+	const char *why;
+	int r = -EINVAL;
+
+	if (strcmp(domain, last.domain) == 0) {
+		r = last.r;
+		why = last.why;
+		if (r == 0)
+			memcpy(out, last.ace, strlen(last.ace) + 1);
+	} else {
+		why = why_too_long(domain);
+		if (why == NULL)
+			r = convert(domain, out, &why);
+		keep_last(domain, r, out, why);
+	}
+	if (r < 0)
+		*ret_why = why;
+	return r;
+}
+
 int
 domain_normalize(
     const char *domain, char out[DOMAIN_MAX + 1], const char **ret_why)
@@ -112,7 +191,7 @@ domain_normalize(
 	size_t len = rootless_len(domain);
 
 	if (domain_is_utf8(domain))
-		return convert(domain, out, ret_why);
+		return convert_once(domain, out, ret_why);
 	if (len > DOMAIN_MAX) {
 		*ret_why = "the domain is too long";
 		return -EINVAL;

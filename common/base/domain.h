@@ -8,6 +8,10 @@
  * is only put into lower case, whatever stands behind an xn--: DNS has names
  * that IDNA 2008 does not allow. An address literal is in ASCII.
  *
+ * A domain in UTF-8 with a label of more than 63 characters, or with more than
+ * DOMAIN_MAX, is refused as it is written: a mapping that would make it shorter
+ * is not tried, since its time grows with the length.
+ *
  * Pure: no file is read, whatever the locale. Any octets may come. */
 #ifndef BASE_DOMAIN_H
 #define BASE_DOMAIN_H
