@@ -408,7 +408,7 @@ alias_of_domain(const struct child_plan *plan, const struct mailbox *m)
 
 	if ((plan->delivery->flags & QUEUE_FILE_EXPANDED) != 0)
 		return NULL;
-	alias = alias_find_domain(route_aliases(plan->routes), plan->recipient);
+	alias = alias_find_domain(route_aliases(plan->routes), m->domain);
 	if (alias == NULL || known_account(plan, m->user, &account) != 0 ||
 	    known_account(plan, m->base, &account) != 0)
 		return NULL;

@@ -60,16 +60,17 @@ const char *alias_complaints(const struct alias_table *table);
 /* The owner of the file, for its programs and include files. */
 uid_t alias_owner(const struct alias_table *table);
 
-/* NULL: there is none. Both accept a table that is NULL. The address as a
- * whole, with and without its extension: `a+x@d`, `a@d`. */
-const struct alias *
-alias_find_address(const struct alias_table *table, const char *address);
+/* NULL: there is none. All accept a table that is NULL. The address as a
+ * whole, with and without its extension: `a+x@d`, `a@d`. domain: that of the
+ * address, by domain_fold(). */
+const struct alias *alias_find_address(
+    const struct alias_table *table, const char *address, const char *domain);
 /* The local part of an address of an account: `a+x`, `a`. */
 const struct alias *
 alias_find_account(const struct alias_table *table, const char *address);
-/* `@domain`. */
+/* `@domain`, of a folded domain. */
 const struct alias *
-alias_find_domain(const struct alias_table *table, const char *address);
+alias_find_domain(const struct alias_table *table, const char *domain);
 /* By its key. */
 const struct alias *
 alias_find_key(const struct alias_table *table, const char *key);

@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "base/address.h"
-#include "base/domain.h"
 #include "route/alias_table.h"
 #include "route/nexthop.h"
 
@@ -51,15 +50,12 @@ find_user(const struct alias_table *t, const char *user, const char *behind)
 	return alias_by_key(t, key);
 }
 
-/* "@domain", folded; false: there is none, or it is too long. */
+/* "@domain"; false: there is none, or it is too long. */
 static bool
-domain_key(const char *address, char out[ALIAS_KEY_MAX + 1])
+domain_key(const char *domain, char out[ALIAS_KEY_MAX + 1])
 {
-	char domain[DOMAIN_FOLDED_MAX + 1];
-	size_t len;
+	const size_t len = strlen(domain);
 
-	(void)domain_fold(address_domain(address), domain);
-	len = strlen(domain);
 	if (len == 0 || len + 1 > ALIAS_KEY_MAX)
 		return false;
 	out[0] = '@';
@@ -68,14 +64,15 @@ domain_key(const char *address, char out[ALIAS_KEY_MAX + 1])
 }
 
 const struct alias *
-alias_find_address(const struct alias_table *table, const char *address)
+alias_find_address(
+    const struct alias_table *table, const char *address, const char *domain)
 {
-	char user[ADDRESS_MAX + 1], domain[ALIAS_KEY_MAX + 1];
+	char user[ADDRESS_MAX + 1], behind[ALIAS_KEY_MAX + 1];
 
-	if (table == NULL || !domain_key(address, domain))
+	if (table == NULL || !domain_key(domain, behind))
 		return NULL;
 	(void)address_user(address, user);
-	return find_user(table, user, domain);
+	return find_user(table, user, behind);
 }
 
 const struct alias *
@@ -90,12 +87,12 @@ alias_find_account(const struct alias_table *table, const char *address)
 }
 
 const struct alias *
-alias_find_domain(const struct alias_table *table, const char *address)
+alias_find_domain(const struct alias_table *table, const char *domain)
 {
-	char domain[ALIAS_KEY_MAX + 1];
+	char key[ALIAS_KEY_MAX + 1];
 
-	return table != NULL && domain_key(address, domain)
-	    ? alias_by_key(table, domain)
+	return table != NULL && domain_key(domain, key)
+	    ? alias_by_key(table, key)
 	    : NULL;
 }
 

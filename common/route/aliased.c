@@ -57,36 +57,34 @@ administrator(const char *recipient)
 /* The key of a recipient that the routing sends to this mailbox. */
 static const char *
 key_of_account(const struct route_table *table, const char *recipient,
-    enum route_target target)
+    const char *domain, enum route_target target)
 {
-	char domain[DOMAIN_FOLDED_MAX + 1];
 	const struct alias *alias;
 
 	/* A mailbox of a foreign domain is nobody's account. */
-	if (target == ROUTE_TO_MAILBOX) {
-		(void)domain_fold(address_domain(recipient), domain);
-		if (table->own != NULL && !route_is_own(table->own, domain))
-			return NULL;
-	}
+	if (target == ROUTE_TO_MAILBOX && table->own != NULL &&
+	    !route_is_own(table->own, domain))
+		return NULL;
 	alias = alias_find_account(table->aliases, recipient);
 	if (alias != NULL)
 		return alias->key;
 	return table->administered ? administrator(recipient) : NULL;
 }
 
-/* r and to are what the rules and defaults say. NULL: they decide. */
+/* domain: of the recipient, folded. r and to are what the rules and defaults
+ * say. NULL: they decide. */
 static const char *
-key_of(const struct route_table *table, const char *recipient, int r,
-    const struct route *to)
+key_of(const struct route_table *table, const char *recipient,
+    const char *domain, int r, const struct route *to)
 {
 	const struct alias *alias;
 
-	alias = alias_find_address(table->aliases, recipient);
+	alias = alias_find_address(table->aliases, recipient, domain);
 	if (alias != NULL)
 		return alias->key;
 	if (r == 0 && route_is_mailbox(to))
-		return key_of_account(table, recipient, to->target);
-	alias = alias_find_domain(table->aliases, recipient);
+		return key_of_account(table, recipient, domain, to->target);
+	alias = alias_find_domain(table->aliases, domain);
 	return alias == NULL ? NULL : alias->key;
 }
 
@@ -102,14 +100,14 @@ is_instruction(const char *recipient)
 /* The recipients of an expansion are not looked up again: that ends each loop.
  * A name whose alias refuses mail is such a recipient, and is refused. */
 static const char *
-key_of_expanded(const struct route_table *table, const char *recipient, int r,
-    const struct route *to)
+key_of_expanded(const struct route_table *table, const char *recipient,
+    const char *domain, int r, const struct route *to)
 {
 	const char *key;
 
 	if (is_instruction(recipient))
 		return recipient;
-	key = key_of(table, recipient, r, to);
+	key = key_of(table, recipient, domain, r, to);
 	return key != NULL && alias_refuses(alias_find_key(table->aliases, key))
 	    ? key
 	    : NULL;
@@ -119,16 +117,19 @@ int
 route_lookup_from(const struct route_table *table, const char *sender,
     const char *recipient, bool expanded, struct route *ret_route)
 {
+	char domain[DOMAIN_FOLDED_MAX + 1];
 	const char *key = NULL;
 	struct route to;
 	int r = route_by_rules(table, sender, recipient, &to);
 
+	if (r == -ENOMEM || domain_fold(address_domain(recipient), domain) < 0)
+		return -ENOMEM;
 	if (table->alias_transport == NULL)
 		key = NULL;
 	else if (!expanded)
-		key = key_of(table, recipient, r, &to);
+		key = key_of(table, recipient, domain, r, &to);
 	else
-		key = key_of_expanded(table, recipient, r, &to);
+		key = key_of_expanded(table, recipient, domain, r, &to);
 	if (key != NULL)
 		to = (struct route){ .transport = table->alias_transport,
 			.nexthop = key,

@@ -7,6 +7,7 @@
 #include <sysexits.h>
 
 #include "base/address.h"
+#include "base/domain.h"
 #include "base/text.h"
 #include "config/conf.h"
 #include "daemon/daemon.h"
@@ -307,6 +308,7 @@ look_up(struct search *x, const char *written, const char *address)
 		.why = "no rule of the routing fits, the domain is not in "
 		       "mydestination, and relayhost is empty",
 	};
+	char domain[DOMAIN_FOLDED_MAX + 1];
 	const struct alias *alias;
 	struct route route;
 	int r = route_lookup_from(x->routes, x->sender, address, false, &route);
@@ -319,12 +321,16 @@ look_up(struct search *x, const char *written, const char *address)
 		r = route_lookup_from(
 		    x->routes, x->sender, address, true, &route);
 	}
+	if (r == 0 && domain_fold(address_domain(address), domain) < 0)
+		r = -ENOMEM;
 	if (r == 0 && kind_of(x->conf, route.transport) == AGENT_LOCAL &&
 	    !conf_has_account(x->conf, x->private, address) &&
-	    (alias = alias_find_domain(route_aliases(x->routes), address)) !=
+	    (alias = alias_find_domain(route_aliases(x->routes), domain)) !=
 		NULL &&
 	    !is_open(x, alias))
 		return add_alias(x, written, alias);
+	if (r == -ENOMEM)
+		return r;
 	return r < 0 ? add(x, &none) : add_route(x, written, address, &route);
 }
 

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/address.h"
+#include "base/domain.h"
 #include "base/text.h"
 #include "route/alias.h"
 #include "route/route.h"
@@ -69,19 +70,23 @@ judge_address(
     struct names *n, const char *address, const struct alias **ret_alias)
 {
 	char full[ADDRESS_MAX + CONF_HOST_SIZE + 2];
+	char domain[DOMAIN_FOLDED_MAX + 1];
 	struct route to;
 	int r;
 
 	snprintf(full, sizeof(full), "%s%s%s", address,
 	    *address_domain(address) == '\0' ? "@" : "",
 	    *address_domain(address) == '\0' ? n->domain : "");
-	*ret_alias = alias_find_address(n->aliases, full);
+	*ret_alias = NULL;
+	if (domain_fold(address_domain(full), domain) < 0)
+		return NULL;
+	*ret_alias = alias_find_address(n->aliases, full, domain);
 	if (*ret_alias != NULL)
 		return NULL;
 	r = route_lookup(n->routes, full, false, &to);
 	*ret_alias = r == 0 && route_is_mailbox(&to)
 	    ? alias_find_account(n->aliases, full)
-	    : alias_find_domain(n->aliases, full);
+	    : alias_find_domain(n->aliases, domain);
 	if (*ret_alias != NULL)
 		return NULL;
 	if (r < 0)
@@ -304,11 +309,12 @@ find_star(const struct names *n, struct route *ret_to)
 static bool
 goes_away(const struct names *n, const char *name, const struct route *star)
 {
-	char full[CONF_HOST_SIZE + 16];
+	char full[CONF_HOST_SIZE + 16], domain[DOMAIN_FOLDED_MAX + 1];
 	struct route to;
 
 	snprintf(full, sizeof(full), "%s@%s", name, n->domain);
-	return alias_find_address(n->aliases, full) == NULL &&
+	return domain_fold(n->domain, domain) == 0 &&
+	    alias_find_address(n->aliases, full, domain) == NULL &&
 	    route_lookup(n->routes, full, false, &to) == 0 &&
 	    to.target == ROUTE_TO_HOST && to.transport == star->transport &&
 	    to.nexthop == star->nexthop;

@@ -109,9 +109,9 @@ check_lookup(const struct alias_table *table, const char *address)
 			full = search(table, user, account, domain);
 	}
 	MUST(alias_find_account(table, address) == bare);
-	MUST(alias_find_address(table, address) ==
+	MUST(alias_find_address(table, address, folded) ==
 	    (domain[1] == '\0' ? NULL : full));
-	found = alias_find_domain(table, address);
+	found = alias_find_domain(table, folded);
 	MUST(
 	    found == (domain[1] == '\0' ? NULL : search(table, "", 0, domain)));
 	free(domain);

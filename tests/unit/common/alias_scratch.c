@@ -5,6 +5,9 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "base/address.h"
+#include "base/domain.h"
+
 void
 alias_scratch_enter(void)
 {
@@ -32,4 +35,22 @@ alias_scratch_write(const void *text, size_t len)
 	cr_assert_not_null(f);
 	cr_assert_eq(fwrite(text, 1, len, f), len);
 	cr_assert_eq(fclose(f), 0);
+}
+
+const struct alias *
+scratch_find_address(const struct alias_table *table, const char *address)
+{
+	char domain[DOMAIN_FOLDED_MAX + 1];
+
+	cr_assert_eq(domain_fold(address_domain(address), domain), 0);
+	return alias_find_address(table, address, domain);
+}
+
+const struct alias *
+scratch_find_domain(const struct alias_table *table, const char *address)
+{
+	char domain[DOMAIN_FOLDED_MAX + 1];
+
+	cr_assert_eq(domain_fold(address_domain(address), domain), 0);
+	return alias_find_domain(table, domain);
 }

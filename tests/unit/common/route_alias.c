@@ -322,18 +322,18 @@ Test(route_alias, lookups)
 		const char *address;
 		uint32_t line; /* 0: none */
 	} cases[] = {
-		{ alias_find_address, "a@d", 2 },
-		{ alias_find_address, "A@D", 2 },
-		{ alias_find_address, "\"a\"@d", 2 },
-		{ alias_find_address, "a+x@d", 4 },
-		{ alias_find_address, "a+y@d", 2 },
-		{ alias_find_address, "a+x+y@d", 2 },
-		{ alias_find_address, "b@d", 0 },
-		{ alias_find_address, "a@e", 0 },
-		{ alias_find_address, "a", 0 },
-		{ alias_find_address, "@d", 0 },
-		{ alias_find_address, "\"q r\"@E", 7 },
-		{ alias_find_address, "\"a@d\"@", 0 },
+		{ scratch_find_address, "a@d", 2 },
+		{ scratch_find_address, "A@D", 2 },
+		{ scratch_find_address, "\"a\"@d", 2 },
+		{ scratch_find_address, "a+x@d", 4 },
+		{ scratch_find_address, "a+y@d", 2 },
+		{ scratch_find_address, "a+x+y@d", 2 },
+		{ scratch_find_address, "b@d", 0 },
+		{ scratch_find_address, "a@e", 0 },
+		{ scratch_find_address, "a", 0 },
+		{ scratch_find_address, "@d", 0 },
+		{ scratch_find_address, "\"q r\"@E", 7 },
+		{ scratch_find_address, "\"a@d\"@", 0 },
 		{ alias_find_account, "a", 1 },
 		{ alias_find_account, "A@anything", 1 },
 		{ alias_find_account, "a+x@e", 3 },
@@ -345,10 +345,10 @@ Test(route_alias, lookups)
 		{ alias_find_account, "\"a@d\"@e", 0 },
 		{ alias_find_account, "\"@d\"@e", 0 },
 		{ alias_find_account, "+x@e", 8 },
-		{ alias_find_domain, "x@d", 5 },
-		{ alias_find_domain, "x@D", 5 },
-		{ alias_find_domain, "x@e", 0 },
-		{ alias_find_domain, "x", 0 },
+		{ scratch_find_domain, "x@d", 5 },
+		{ scratch_find_domain, "x@D", 5 },
+		{ scratch_find_domain, "x@e", 0 },
+		{ scratch_find_domain, "x", 0 },
 		{ alias_find_key, "a+x@d", 4 },
 		{ alias_find_key, "Q R", 6 },
 		{ alias_find_key, "@d", 5 },
@@ -380,11 +380,11 @@ Test(route_alias, lookups_of_long_addresses)
 		snprintf(address, sizeof(address), "%0*d+x@d", i, 7);
 		cr_expect_eq(
 		    alias_find_account(table, address) != NULL, i == 99);
-		cr_expect_null(alias_find_address(table, address));
+		cr_expect_null(scratch_find_address(table, address));
 		snprintf(address, sizeof(address), "x+y@%0*d", i, 7);
 		cr_expect_eq(
-		    alias_find_domain(table, address) != NULL, i == 100);
-		cr_expect_null(alias_find_address(table, address));
+		    scratch_find_domain(table, address) != NULL, i == 100);
+		cr_expect_null(scratch_find_address(table, address));
 		cr_expect_null(alias_find_key(table, address));
 	}
 	alias_free(&table);
@@ -462,7 +462,7 @@ Test(route_alias, as_many_as_a_large_site_has)
 	for (i = 0; i < MANY; i++) {
 		snprintf(address, sizeof(address), "u%u+x@host", i);
 		cr_assert_not_null(alias_find_account(table, address));
-		cr_assert_null(alias_find_address(table, address));
+		cr_assert_null(scratch_find_address(table, address));
 	}
 	cr_expect_eq(alias_at(table, 1)->line, 2);
 	cr_expect_str_eq(alias_at(table, 2)->members[0].text, "m1");

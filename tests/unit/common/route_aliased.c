@@ -2,14 +2,18 @@
 #include "route/route.h"
 
 #include <criterion/criterion.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/address.h"
+#include "base/domain.h"
 #include "base/io.h"
+#include "idn_seam.h"
 #include "route/alias.h"
+#include "route/sender_relay.h"
 
 static struct route_transport known[] = {
 	{ .name = "smtp", .target = ROUTE_TO_HOST },
@@ -126,6 +130,37 @@ Test(route_aliased, F10_the_first_that_is_there)
 		expect_route(table, rows[i].recipient, true, rows[i].expanded);
 	}
 	route_free(&table);
+}
+
+/* The mail waits until its alias can be found. Conversions are of the domains
+ * of the recipient, of the sender, and of the recipient. */
+Test(route_aliased, no_memory_is_no_other_route)
+{
+	struct route_table *table = table_of(ALIASES, false);
+	char *path = file_of("@s\xc3\xbc.example [mx.relay.example]\n");
+	struct sender_map *senders = NULL;
+	struct buf error = { 0 };
+	struct route route;
+	unsigned n;
+
+	cr_assert_eq(
+	    sender_map_load(path, &sender_relay_kind, &senders, &error), 0);
+	route_set_sender_relays(table, &senders);
+	for (n = 1; n <= 4; n++) {
+		(void)domain_is_same("\xc3\xa4", ""); /* the last one */
+		idn_seam_conversions = 0;
+		idn_seam_fail_at = n;
+		cr_expect_eq(route_lookup_from(table, "u@s\xc3\xbc.example",
+				 "bob@b\xc3\xbc.example", false, &route),
+		    n < 4 ? -ENOMEM : 0, "%u", n);
+		idn_seam_fail_at = 0;
+	}
+	cr_expect_eq(idn_seam_conversions, 3);
+	cr_expect_str_eq(route.nexthop, "bob@xn--b-eha.example");
+	route_free(&table);
+	(void)unlink(path);
+	free(path);
+	buf_done(&error);
 }
 
 Test(route_aliased, the_administrator_has_one_in_any_case)
