@@ -178,7 +178,6 @@ take_sender(struct dialogue *d)
 	begin_message(inject);
 	inject->announced = mail->size;
 	inject->envelope.dsn = mail->dsn;
-	inject->envelope.has_dsn = !dsn_mail_is_empty(&mail->dsn);
 	r = qualify(d, &mail->address, &address);
 	if (r == 0)
 		r = envelope_set_sender(&inject->envelope, buf_str(&address),
@@ -192,15 +191,12 @@ take_rcpt(struct dialogue *d)
 {
 	const struct smtp_server_rcpt *rcpt = &d->server.rcpt;
 	struct inject *inject = d->inject;
-	const struct dsn_rcpt *dsn = dsn_rcpt_is_empty(&rcpt->dsn)
-	    ? &inject->options.rcpt_dsn
-	    : &rcpt->dsn;
 	struct buf address = { 0 };
 	int r = qualify(d, &rcpt->address, &address);
 
 	if (r == 0)
 		r = envelope_add_rcpt_dsn(&inject->envelope, buf_str(&address),
-		    address.len, dsn, &inject->why);
+		    address.len, &rcpt->dsn, &inject->why);
 	buf_done(&address);
 	return answer_address(d, r, "2.1.5");
 }

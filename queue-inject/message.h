@@ -144,7 +144,7 @@ struct envelope {
 	uint32_t rcpt_count;
 	uint32_t rcpt_limit; /* 0: none */
 	bool once;
-	bool has_dsn; /* `dsn` is what the sender of this message asks for */
+	/* Wishes of the message itself, which come before the options: */
 	struct dsn_mail dsn;
 	struct buf wishes; /* of recipients: NOTIFY as a byte, ORCPT and NUL */
 	/* private: places in rcpts by hash, plus 1; 0: free */

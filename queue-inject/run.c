@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -24,11 +25,39 @@ inject_copy(struct inject *inject)
 	return r < 0 ? message_refuse_source(&inject->why, r) : 0;
 }
 
+/* Options hold where the envelope has no wish. */
+static struct dsn_mail
+mail_wishes(const struct envelope *e, const struct options *o)
+{
+	struct dsn_mail dsn = e->dsn;
+
+	if (dsn.ret == 0)
+		dsn.ret = o->dsn.ret;
+	if (dsn.envid[0] == '\0')
+		memcpy(dsn.envid, o->dsn.envid, sizeof(dsn.envid));
+	return dsn;
+}
+
+static struct dsn_rcpt
+next_rcpt_wishes(const struct envelope *e, size_t *pos, const struct options *o)
+{
+	struct dsn_rcpt dsn;
+
+	if (!envelope_next_wish(e, pos, &dsn))
+		return o->rcpt_dsn;
+	if (dsn.notify == 0)
+		dsn.notify = o->rcpt_dsn.notify;
+	if (dsn.orcpt[0] == '\0')
+		memcpy(dsn.orcpt, o->rcpt_dsn.orcpt, sizeof(dsn.orcpt));
+	return dsn;
+}
+
 static int
 put_envelope(struct inject *inject)
 {
 	const struct envelope *e = &inject->envelope;
 	const struct options *o = &inject->options;
+	const struct dsn_mail mail = mail_wishes(e, o);
 	const char *rcpt;
 	size_t pos = 0, wish_pos = 0, len;
 	struct dsn_rcpt dsn;
@@ -36,11 +65,9 @@ put_envelope(struct inject *inject)
 	    inject->submission, buf_str(&e->sender), e->sender.len);
 
 	if (r == 0)
-		r = submission_dsn(
-		    inject->submission, e->has_dsn ? &e->dsn : &o->dsn);
+		r = submission_dsn(inject->submission, &mail);
 	while (r == 0 && (rcpt = envelope_next_rcpt(e, &pos, &len)) != NULL) {
-		if (!envelope_next_wish(e, &wish_pos, &dsn))
-			dsn = o->rcpt_dsn;
+		dsn = next_rcpt_wishes(e, &wish_pos, o);
 		r = submission_rcpt(inject->submission, rcpt, len);
 		if (r == 0)
 			r = submission_rcpt_dsn(inject->submission, &dsn);

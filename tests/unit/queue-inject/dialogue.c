@@ -78,6 +78,15 @@ static const struct stored_case stored_cases[] = {
 	    FROM_ME "RCPT TO:<a@b>\r\nRCPT TO:<c@d> NOTIFY=NEVER\r\n"
 		    "DATA\r\n.\r\n",
 	    "me@x", "a@b|c@d", "full v|failure |never ", NULL, NULL },
+	{ "also where it has other ones",
+	    ARGS("sendmail", "-N", "never", "-V", "v", "-bs"),
+	    "MAIL FROM:<me@x> RET=HDRS\r\nRCPT TO:<a@b> ORCPT=rfc822;o@b\r\n"
+	    "DATA\r\n.\r\n",
+	    "me@x", "a@b", "hdrs v|never rfc822;o@b", NULL, NULL },
+	{ "ENVID of the client, RET of the arguments",
+	    ARGS("sendmail", "-R", "hdrs", "-V", "v", "-bs"),
+	    "MAIL FROM:<me@x> ENVID=id1\r\n" TO_AB ".\r\n", "me@x", "a@b",
+	    "hdrs id1| ", NULL, NULL },
 	{ "-f and -F say nothing",
 	    ARGS("sendmail", "-bs", "-f", "no@x", "-F", "No One"), MESSAGE,
 	    "me@x", "a@b", " | ", "From: me@x\n", "One" },
