@@ -222,13 +222,17 @@ is_named_domain(const char *s, size_t len)
 	return true;
 }
 
+/* The dot of the root behind a name is passed. */
 static int
 read_domain(struct path_reader *rd)
 {
-	const size_t len = strcspn(rd->p, "> "), begin = rd->len;
+	const size_t end = strcspn(rd->p, "> "), begin = rd->len;
+	const bool root =
+	    end > 1 && rd->p[end - 1] == '.' && rd->p[end - 2] != ']';
+	const size_t len = end - root;
 	int r = put_octets(rd, rd->p, len);
 
-	rd->p += len;
+	rd->p += end;
 	if (r < 0)
 		return r;
 	rd->out[rd->len] = '\0';

@@ -145,11 +145,12 @@ int smtp_path_to_ascii(const char *address, char out[ADDRESS_FOLDED_MAX + 1],
     const char **ret_why);
 
 /* Read the path at the start of s into ret_address: `<>` is "", a source route
- * is left out, and a quoted local part that needs no quotes loses these. The
- * domain may be missing; *ret_domain tells. With `bare` an address without
- * brackets is taken, too: it ends before a blank. Dots in a local part may
- * stand anywhere. The number of octets read; -EINVAL: not a path (RFC 5321
- * section 4.1.2); -ENAMETOOLONG: an address above ADDRESS_MAX. */
+ * is left out, and a quoted local part that needs no quotes loses these, as a
+ * domain the dot of the root. The domain may be missing; *ret_domain tells.
+ * With `bare` an address without brackets is taken, too: it ends before a
+ * blank. Dots in a local part may stand anywhere. The number of octets read;
+ * -EINVAL: not a path (RFC 5321 section 4.1.2); -ENAMETOOLONG: an address above
+ * ADDRESS_MAX. */
 ssize_t smtp_path_parse(const char *s, bool bare,
     char ret_address[ADDRESS_MAX + 1], bool *ret_domain);
 
