@@ -36,7 +36,7 @@ struct parser {
 			  display name */
 	bool phrase;   /* can only be a display name so far */
 	bool in_angle, had_angle, in_group;
-	bool has_quoted;            /* in the local part is a quoted string */
+	bool bad_dots; /* a dot of the local part is not between two words */
 	struct address_place place; /* of its parts, in the list */
 
 	const char *default_domain;
@@ -199,7 +199,7 @@ forget_address(struct parser *ps)
 	buf_reset(&ps->local);
 	buf_reset(&ps->domain);
 	ps->any = ps->has_local = ps->has_at = false;
-	ps->adjacent = ps->phrase = ps->has_quoted = false;
+	ps->adjacent = ps->phrase = ps->bad_dots = false;
 	ps->place = (struct address_place){ 0 };
 }
 
@@ -270,7 +270,7 @@ pass_address(struct parser *ps, const struct buf *address)
 		return ps->each(ps->arg, address->data, address->len);
 	ps->place.address = ps->has_at ? address->data : NULL;
 	/* Dots in wrong places were given quotes, which the list lacks. */
-	ps->place.plain = ps->has_quoted || is_dot_atom(&ps->local);
+	ps->place.plain = !ps->bad_dots && (ps->has_at || ps->adjacent);
 	return ps->each_place(ps->arg, &ps->place);
 }
 
@@ -336,7 +336,6 @@ on_word(struct parser *ps)
 	if (ps->adjacent || (ps->has_at && ps->quoted))
 		ps->phrase = true;
 	ps->any = ps->adjacent = true;
-	ps->has_quoted |= ps->quoted;
 	note_part(ps);
 	return buf_add(
 	    ps->has_at ? &ps->domain : &ps->local, ps->text.data, ps->text.len);
@@ -364,6 +363,7 @@ on_dot(struct parser *ps)
 {
 	ps->any = true;
 	note_part(ps);
+	ps->bad_dots |= !ps->has_at && !ps->adjacent;
 	ps->adjacent = false;
 	return buf_add_char(ps->has_at ? &ps->domain : &ps->local, '.');
 }
@@ -375,6 +375,7 @@ on_at(struct parser *ps)
 	 * only be part of a display name. */
 	if (ps->has_at || (!ps->in_angle && !ps->has_local))
 		ps->phrase = true;
+	ps->bad_dots |= !ps->has_at && !ps->adjacent;
 	ps->any = ps->has_at = true;
 	ps->adjacent = false;
 	return 0;

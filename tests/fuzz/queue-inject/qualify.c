@@ -32,6 +32,7 @@ put_domain(void *arg, const struct address_place *where)
 	}
 	if (!where->plain)
 		return -EINVAL;
+	MUST(q->list[where->local] != '.' && q->list[place - 1] != '.');
 	MUST(where->domain_end == 0);
 	MUST(place > q->at);
 	MUST(place <= q->len);
