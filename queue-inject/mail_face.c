@@ -127,6 +127,7 @@ compose_verp(struct inject *inject)
 	if (inject->options.verp == '\0')
 		return 0;
 	if (sender->len == 0 ||
+	    strcmp(buf_str(sender), ADDRESS_DOUBLE_BOUNCE) == 0 ||
 	    verp_kind(sender->data, sender->len) != VERP_NONE)
 		return refuse(&inject->why, REFUSAL_USAGE,
 		    "-XV needs a sender that is an address: neither the null "

@@ -66,6 +66,8 @@ Test(verp, senders_that_are_none_are_refused)
 		    "not an address" },
 		{ ARGS("sendmail", "-XV", "-f", "", "a@b"), 64,
 		    "-XV needs a sender" },
+		{ ARGS("sendmail", "-XV", "-f", "#@[]", "a@b"), 64,
+		    "-XV needs a sender" },
 		{ ARGS("sendmail", "-XV", "-f", "l-@s-@[]", "a@b"), 64,
 		    "-XV needs a sender" },
 		{ ARGS("sendmail", "-XV+", "-f", "l@s", "a@b"), 64,
