@@ -13,6 +13,7 @@
 #include "base/io.h"
 #include "base/num.h"
 #include "base/text.h"
+#include "base/verp.h"
 #include "spool/format.h"
 
 #define FILE_MAX (4u << 20)
@@ -298,7 +299,7 @@ fits_sender(const char *pattern, const char *sender)
 {
 	return strcmp(pattern, "<>") == 0
 	    ? sender[0] == '\0'
-	    : pattern[0] == '\0' || address_matches(pattern, sender);
+	    : pattern[0] == '\0' || sender_matches(pattern, sender);
 }
 
 static bool

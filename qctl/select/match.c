@@ -7,6 +7,7 @@
 
 #include "base/domain.h"
 #include "base/text.h"
+#include "base/verp.h"
 #include "spool/hold_note.h"
 #include "spool/reason.h"
 
@@ -59,22 +60,17 @@ fits_id(const struct select_term *t, const struct facts *f)
 }
 
 static bool
-fits_address(const struct select_term *t, const char *address)
-{
-	return t->part ? address_contains(t->text, address)
-		       : address_matches(t->text, address);
-}
-
-static bool
 fits_sender(const struct select_term *t, const struct facts *f)
 {
-	return fits_address(t, f->sender);
+	return t->part ? sender_contains(t->text, f->sender)
+		       : sender_matches(t->text, f->sender);
 }
 
 static bool
 fits_recipient(const struct select_term *t, const struct facts *f)
 {
-	return fits_address(t, f->recipient);
+	return t->part ? address_contains(t->text, f->recipient)
+		       : address_matches(t->text, f->recipient);
 }
 
 static bool

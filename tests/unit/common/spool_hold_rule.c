@@ -302,6 +302,13 @@ Test(hold_rule, what_fits)
 	} rows[] = {
 		{ { "a@*", "", "", "" }, "A@x", "r@y", NULL, NULL, true },
 		{ { "a@*", "", "", "" }, "b@x", "r@y", NULL, NULL, false },
+		{ { "*@x", "", "", "" }, "l-@x-@[]", "r@y", NULL, NULL, true },
+		{ { "l-@x", "", "", "" }, "l-@X-@[]", "r@y", NULL, NULL, true },
+		{ { "*-@[]", "", "", "" }, "l-@x-@[]", "r@y", NULL, NULL,
+		    true },
+		{ { "*@y", "", "", "" }, "l-@x-@[]", "r@y", NULL, NULL, false },
+		{ { "l-@xn--tda", "", "", "" }, "l-@ü-@[]", "r@y", NULL, NULL,
+		    true },
 		{ { "<>", "", "", "" }, "", "r@y", NULL, NULL, true },
 		{ { "<>", "", "", "" }, "a", "r@y", NULL, NULL, false },
 		{ { "*", "", "", "" }, "", "r@y", NULL, NULL, true },

@@ -1,5 +1,7 @@
 #include "qctl/select/select.h"
 
+#include "paper.h"
+
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <string.h>
@@ -158,5 +160,33 @@ Test(select, ids_of_a_stream)
 	memset(many, 'A', sizeof(many) - 1);
 	cr_expect_eq(read_text(many), -EINVAL, "one line without an end");
 	fresh();
+	buf_done(&error);
+}
+
+/* By the sender that was given with -XV, and as it is stored. */
+Test(select, senders_of_verp)
+{
+	static const struct {
+		const char *word;
+		bool fits;
+	} rows[] = {
+		{ "sender=*@test.example", true },
+		{ "sender=L-@test.example", true },
+		{ "sender=l-@test.example-@[]", true },
+		{ "sender=*@example", false },
+		{ "sender!=*@test.example", false },
+	};
+	static const char *const rcpts[] = { "a@b.example", NULL };
+	struct paper p;
+	size_t i;
+
+	paper_open(&p, "l-@test.example-@[]", rcpts);
+	for (i = 0; i < ARRAY_LEN(rows); i++) {
+		cr_assert_eq(select_add(&s, rows[i].word, &error), 0);
+		cr_expect_eq(select_fits(&s, &p.m, 1700000060000000) > 0,
+		    rows[i].fits, "%s", rows[i].word);
+		fresh();
+	}
+	paper_close(&p);
 	buf_done(&error);
 }
