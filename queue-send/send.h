@@ -240,7 +240,8 @@ RB_HEAD(kept_sites, kept);
 /* Connections between two deliveries (kept.c). */
 struct kept_all {
 	struct kept_numbers numbers;
-	struct kept_sites sites;            /* all that are not being closed; */
+	struct kept_sites closing;          /* by site: CLOSED will come */
+	struct kept_sites sites;            /* that a delivery may take; */
 	TAILQ_HEAD(kept_ages, kept) ages;   /* the same, the oldest first */
 	struct kept_ages promised;          /* in neither */
 	uint32_t open[CONF_TRANSPORTS_MAX]; /* the same, of a transport */

@@ -44,6 +44,7 @@ kept_init(struct send *s)
 {
 	RB_INIT(&s->kept.numbers);
 	RB_INIT(&s->kept.sites);
+	RB_INIT(&s->kept.closing);
 	TAILQ_INIT(&s->kept.ages);
 	TAILQ_INIT(&s->kept.promised);
 }
@@ -116,7 +117,9 @@ end(struct send *s, struct kept *k)
 {
 	if (k->promised == NULL)
 		give_back(s, k);
-	if (!k->closing)
+	if (k->closing)
+		RB_REMOVE(kept_sites, &s->kept.closing, k);
+	else
 		put_aside(s, k);
 	leave(s, k);
 	send_wake(s);
@@ -140,6 +143,7 @@ close_one(struct send *s, struct kept *k)
 	shared_keep_not(k->site);
 	shared_yield(k->site, s->now);
 	k->closing = true;
+	RB_INSERT(kept_sites, &s->kept.closing, k);
 	tell_agent(k->agent, k->number);
 }
 
@@ -236,20 +240,21 @@ add(struct send *s, const struct delivery *d)
 
 /* Places at the site of k that this queue gives up already. */
 static uint32_t
-count_closing(const struct kept *k)
+count_closing(struct send *s, const struct kept *k)
 {
-	const struct kept *other;
+	struct kept key = { .site = k->site }, *other;
 	uint32_t n = 0;
 
-	TAILQ_FOREACH (other, &k->agent->kept, of_agent)
-		n += other->closing && other->site == k->site;
+	other = RB_NFIND(kept_sites, &s->kept.closing, &key);
+	for (; other != NULL && other->site == k->site; n++)
+		other = RB_NEXT(kept_sites, &s->kept.closing, other);
 	return n;
 }
 
 static enum shared_want
-want(const struct send *s, const struct kept *k)
+want(struct send *s, const struct kept *k)
 {
-	return shared_want(k->site, count_closing(k),
+	return shared_want(k->site, count_closing(s, k),
 	    s->conf->smtp_connection_turn_time, s->now);
 }
 
