@@ -89,6 +89,8 @@ judge_address(
 	    : alias_find_domain(n->aliases, domain);
 	if (*ret_alias != NULL)
 		return NULL;
+	if (r < 0 && n->conf->sender_dependent_relayhost[0] != '\0')
+		return "no route leads there but the relays of senders";
 	if (r < 0)
 		return "no route leads there: it will be deferred";
 	return to.target != ROUTE_TO_ACCOUNT ||

@@ -73,6 +73,7 @@ warn_no_rules(const struct conf *conf, const struct routing *routing,
     const char *own, struct buf *out)
 {
 	bool decided = conf->relayhost[0] != '\0' || is_everything_own(own);
+	const bool senders = conf->sender_dependent_relayhost[0] != '\0';
 	int r;
 
 	if (routing->rules > 0 ||
@@ -87,13 +88,15 @@ warn_no_rules(const struct conf *conf, const struct routing *routing,
 		    out, "all mail is local, by mydestination\n");
 	if (conf->relayhost[0] != '\0')
 		return buf_printf(out,
-		    "mail for %s is local, all other mail goes to relayhost "
+		    "mail for %s is local, all other mail goes to %srelayhost "
 		    "%s\n",
-		    own, conf->relayhost);
+		    own, senders ? "relays of senders and " : "",
+		    conf->relayhost);
 	return buf_printf(out,
-	    "mail for %s is local, all other mail is deferred until there is a "
-	    "rule or a relayhost\n",
-	    own[0] == '\0' ? "no domain" : own);
+	    "mail for %s is local, all other mail %sis deferred until there is "
+	    "a rule or a relayhost\n",
+	    own[0] == '\0' ? "no domain" : own,
+	    senders ? "of senders without a relay " : "");
 }
 
 static int

@@ -81,6 +81,13 @@ class AliasFile(SystemTest):
                     f.write_text(text)
                 i.write_conf(admin_recipient=admin)
                 self.assertEqual(self.check(i), [f"warning: {w}" for w in warnings])
+        f.write_text("a: x@away.example\n")
+        senders = i.dir / "senders"
+        senders.write_text("@x.example [mx.example]\n")
+        i.write_conf(admin_recipient=user, sender_dependent_relayhost=senders)
+        self.assertEqual(self.check(i), [f"warning: {f}:1: a: x@away.example: no route leads there but the relays of "
+                                         "senders"])
+        i.write_conf(admin_recipient=user, sender_dependent_relayhost=None)
         f.write_text(f"a: :include:{include}\n")
         os.chmod(include, 0o664)
         self.assertEqual(self.check(i), [f"warning: {f}:1: a: {include}: others than its owner may write it: "

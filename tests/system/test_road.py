@@ -198,10 +198,16 @@ class Unruled(SystemTest):
         own = "mail for test.example localhost.test.example localhost is local, all other mail "
         waits = own + "is deferred until there is a rule or a relayhost"
         relayed = own + "goes to relayhost relay.example"
+        senders = i.dir / "senders"
+        senders.write_text("@x.example [mx.example]\n")
         for routing, conf, warnings in (
                 (None, {}, [f"{file}: is not there: {waits}"]),
                 ("# none\n", {}, [f"{file}: has no rule: {waits}"]),
                 (None, {"relayhost": "relay.example"}, [f"{file}: is not there: {relayed}"]),
+                ("# none\n", {"sender_dependent_relayhost": senders},
+                 [f"{file}: has no rule: " + waits.replace("mail is", "mail of senders without a relay is")]),
+                ("# none\n", {"sender_dependent_relayhost": senders, "relayhost": "relay.example"},
+                 [f"{file}: has no rule: " + relayed.replace("goes to", "goes to relays of senders and")]),
                 (None, {"mydestination": "*"}, [f"{file}: is not there: all mail is local, by mydestination"]),
                 ("* smtp:r\n", {"relayhost": "relay.example", "mydestination": "a"},
                  [f"mydestination: does nothing: {file}:1 routes everything",
@@ -224,7 +230,8 @@ class Unruled(SystemTest):
                     file.unlink(missing_ok=True)
                 else:
                     file.write_text(routing)
-                i.write_conf(**{"relayhost": None, "mydestination": None, "transports": None} | conf)
+                i.write_conf(**{"relayhost": None, "mydestination": None, "transports": None,
+                                "sender_dependent_relayhost": None} | conf)
                 self.assertEqual(self.warned(i), [f"qscheduler: warning: {w}" for w in warnings])
         file.write_text("a local\n")
         i.write_conf(relayhost="relay.example:0", mydestination=None, transports=None)
