@@ -278,14 +278,13 @@ ungreeted_greeted_over(struct send *s, const struct sched_entry *e)
 }
 
 /* A server that takes no more than so many connections refuses the next one at
- * once, and talks on the others, which may be idle: it is not silent. */
+ * once, and talks on the others: it is not silent. */
 void
 ungreeted_failed(struct send *s, const struct sched_entry *e)
 {
 	struct greeted *g = greeted_find(s, e->transport, e->destination);
 
-	if (g != NULL && g->running == 0 && g->at <= e->selected_at &&
-	    kept_find(s, e) == NULL)
+	if (g != NULL && g->running == 0 && g->at <= e->selected_at)
 		greeted_drop(s, g);
 }
 

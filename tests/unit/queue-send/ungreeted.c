@@ -168,33 +168,6 @@ Test(ungreeted, N47_a_refusal_beside_a_delivery_that_was_greeted_is_no_silence)
 	cr_expect_eq(w.s.ungreeted.ngreeted, 0, "none was greeted since");
 }
 
-/* The server that refuses is open on a connection that waits for mail. */
-Test(ungreeted, N47_a_refusal_beside_a_kept_connection_is_no_silence)
-{
-	world_reload(&w,
-	    "smtp_process_limit = 8\n"
-	    "smtp_initial_destination_concurrency = 5\n"
-	    "smtp_destination_recipient_limit = 1\n");
-	world_message(&w, "u@smtp.test", 1);
-	cr_assert_eq(take_all(d), 1);
-	say_greeted(&d[0]);
-	world_message(&w, "u@smtp.test", 1);
-	cr_assert_eq(take_all(d + 1), 1);
-	world_result(&w, &d[0], 0, AGENT_SENT);
-	world_send(w.agent,
-	    &(struct msg){ .type = MSG_KEPT, .u.KEPT.job = d[0].number });
-	world_run(&w);
-	world_site_failed(&w, &d[1]);
-	world_run(&w);
-	cr_expect_eq(w.s.ungreeted.ngreeted, 1);
-	/* It is used, although the share is. */
-	mail(0, 8);
-	cr_assert_eq(take_all(d + 1), 4);
-	world_message(&w, "u@smtp.test", 1);
-	cr_assert_eq(take_all(d + 5), 1);
-	cr_expect_eq(d[5].connection, d[0].number);
-}
-
 Test(ungreeted, I18_an_agent_that_greets_what_it_has_not_is_dropped)
 {
 	mail(0, 1);
