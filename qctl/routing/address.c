@@ -127,7 +127,7 @@ address_add_rewrite(const struct conf *conf, const struct sender_map *map,
     const char *sender, bool json, struct buf *out)
 {
 	char other[ADDRESS_MAX + 1];
-	struct sender_row row;
+	struct sender_row row = { 0 };
 	int r = sender_rewrite(map, sender, other);
 
 	if (r == 1)
