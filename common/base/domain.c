@@ -7,7 +7,9 @@
 
 #include "base/text.h"
 
-#define LABEL_MAX 63
+/* Code points of a label before they are composed: of four or fewer, one is
+ * left. */
+#define LABEL_MAX (4 * 63)
 
 /* Reasons of libidn2 that a user can act on. */
 static const struct {

@@ -359,6 +359,7 @@ sender_map_find(const struct sender_map *map, const char *sender,
 {
 	char base[ADDRESS_MAX + 1], key[ADDRESS_FOLDED_MAX + 1];
 	const struct row *row;
+	bool whole;
 
 	if (sender_map_is_empty(map) || sender == NULL ||
 	    strchr(sender, '@') == NULL || strlen(sender) > ADDRESS_MAX)
@@ -369,6 +370,7 @@ sender_map_find(const struct sender_map *map, const char *sender,
 	if (fold_address(base, key) < 0)
 		return -ENOMEM;
 	row = row_by_key(map, key);
+	whole = row != NULL;
 	if (row == NULL)
 		row = find_account(map, key);
 	if (row == NULL)
@@ -376,5 +378,6 @@ sender_map_find(const struct sender_map *map, const char *sender,
 	if (row == NULL)
 		return 0;
 	*ret_row = row->row;
+	ret_row->whole = whole;
 	return 1;
 }

@@ -33,6 +33,7 @@ struct sender_kind {
 struct sender_row {
 	const char *value; /* NULL: none */
 	uint32_t line;
+	bool whole; /* the row names the address, extension included */
 };
 
 struct sender_map;

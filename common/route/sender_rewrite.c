@@ -62,18 +62,19 @@ int
 sender_rewrite(
     const struct sender_map *map, const char *sender, char out[ADDRESS_MAX + 1])
 {
-	const size_t end = verp_base_len(sender, strlen(sender));
-	const char *local = sender, *at = memrchr(sender, '@', end), *plus = "";
+	const char *local = sender, *plus = "";
 	char other[2 * ADDRESS_MAX + sizeof(VERP_SUFFIX)];
 	struct sender_row row;
-	size_t len;
+	size_t len, end;
 	int n, r = sender_map_find(map, sender, &row);
 
 	if (r <= 0)
 		return r;
+	end = verp_base_len(sender, strlen(sender));
 	len = address_local_len(row.value);
 	if (len == 0)
-		len = (size_t)(at - sender);
+		len =
+		    (size_t)((const char *)memrchr(sender, '@', end) - sender);
 	else {
 		local = row.value;
 		plus = sender[end] == '\0' ? "" : delimiter_behind(local, len);

@@ -110,6 +110,17 @@ restore(const char *sender, const char *local, size_t len,
 	return r;
 }
 
+/* Behind a delimiter; without one, "bob=site" may be an account. */
+static bool
+is_variable_part(const struct buf *local, const struct buf *part)
+{
+	const size_t first = local->len - part->len;
+
+	return local->len > part->len &&
+	    memchr("-+=", local->data[first - 1], 3) != NULL &&
+	    memcmp(local->data + first, part->data, part->len) == 0;
+}
+
 int
 verp_restore(
     const char *sender, const char *recipient, char out[ADDRESS_MAX + 1])
@@ -119,8 +130,8 @@ verp_restore(
 
 	if (r == 0)
 		r = add_variable_part(&part, recipient, "");
-	if (r == 0 && strchr(sender, '@') != NULL && local.len >= part.len &&
-	    memcmp(local.data + local.len - part.len, part.data, part.len) == 0)
+	if (r == 0 && strchr(sender, '@') != NULL &&
+	    is_variable_part(&local, &part))
 		r = restore(sender, local.data, local.len - part.len, out);
 	buf_done(&local);
 	buf_done(&part);

@@ -21,8 +21,9 @@
 int verp_expand(const char *sender, const char *recipient, const char *domain,
     char out[ADDRESS_MAX + 1]);
 /* The other way: the stored form of a sender that verp_expand(), or another
- * program, made for this recipient. 1; 0: its local part does not end with the
- * recipient, or the form is too long, and out is as it was; -errno. */
+ * program, made for this recipient. 1; 0: its local part does not end with a
+ * delimiter and the recipient, or the form is too long, and out is as it was;
+ * -errno. */
 int verp_restore(
     const char *sender, const char *recipient, char out[ADDRESS_MAX + 1]);
 /* Where a report about this recipient goes: as verp_expand(), and the address

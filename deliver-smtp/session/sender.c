@@ -6,16 +6,23 @@
 #include "smtp/verp.h"
 
 /* A VERP sender has a row by the address that its recipients share, and keeps
- * the part that tells them apart. */
+ * the part that tells them apart. A row of the whole address comes first: a
+ * sender may look as one of VERP, and be an account. */
 int
 session_rewrite_sender(const struct sender_map *map,
     const struct agent_delivery *delivery, char out[ADDRESS_MAX + 1])
 {
 	const char *recipient = delivery->rcpts[0].address;
 	char stored[ADDRESS_MAX + 1], other[ADDRESS_MAX + 1];
-	int r = 0;
+	struct sender_row row;
+	bool whole;
+	int r = sender_map_find(map, delivery->sender, &row);
 
-	if (delivery->nrcpts == 1)
+	if (r < 0)
+		return r;
+	whole = r == 1 && row.whole;
+	r = 0;
+	if (delivery->nrcpts == 1 && !whole)
 		r = verp_restore(delivery->sender, recipient, stored);
 	if (r == 0)
 		return sender_rewrite(map, delivery->sender, out);

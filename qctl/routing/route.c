@@ -426,7 +426,7 @@ answer(const struct options *o, struct search *x)
 		code = address_load_rewrites(o, x->conf, &map);
 	if (code == EX_OK) {
 		r = resolve_all(o, x);
-		if (r == 0 && x->over_smtp)
+		if (r == 0 && x->over_smtp && sender.len > 0)
 			r = address_add_rewrite(
 			    x->conf, map, x->sender, x->json, x->out);
 		code = task_put(o, r, x->out);

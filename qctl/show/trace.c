@@ -189,16 +189,20 @@ trace_run(struct worker *w, void *arg)
 	return 0;
 }
 
-/* The word may be a domain of recipients, whose next hop is another. */
+/* The word may be a server, which the table of destinations does not have, or a
+ * domain of recipients, whose next hop is another. */
 static void
 trace_tell_waits(const char *program, const char *shown)
 {
 	const char *slash = strchr(shown, '/');
 	const char *domain = slash == NULL ? shown : slash + 1;
 
-	fprintf(stderr, "%s: no destination fits `%s' now; waiting", program,
-	    shown);
-	if (strpbrk(domain, "*/:[]@") == NULL)
+	fprintf(stderr,
+	    "%s: no destination fits `%s' now; waiting, also for "
+	    "a server of that name",
+	    program, shown);
+	if (strpbrk(domain, "*/:[]@") == NULL &&
+	    domain[strspn(domain, "0123456789.")] != '\0')
 		fprintf(stderr,
 		    ". `qctl route user@%s' shows the next hop of the domain",
 		    domain);

@@ -555,7 +555,8 @@ class Acts(Queues):
         rewrites.write_text("root cron\n")
         self.assertEqual(said([], "x@far.example"), [far])
         wrong = self.call(i, "route", "--sender", "root", "x@far.example", status=78)
-        self.assertEqual((wrong.stdout, wrong.stderr), ("", f"qctl: {rewrites}:1: neither user@domain nor @domain\n"))
+        self.assertEqual((wrong.stdout, wrong.stderr), (
+            "", f"qctl: {rewrites}:1: \"root\" is not user@domain or @domain; add the domain\n"))
 
     # mutation: qctl/routing/address.c, address_complete() without judge_domain(); judge_domain() without
     # nexthop_fits_domain().

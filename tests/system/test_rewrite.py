@@ -67,19 +67,24 @@ class Rewrite(SystemTest):
         site = self.site()
         i, _ = self.start(f"* smtp:[127.0.0.1]:{site.port}\n",
                           "list-@test.example list-@relay.example\nnews@test.example news@relay.example\n"
-                          "@two.example office@relay.example\n@three.example @relay.example\n")
+                          "@two.example office@relay.example\n@three.example @relay.example\n"
+                          "own-x=far.example@test.example own@relay.example\n")
         for sender in ("list-@test.example-@[]", "news+@test.example-@[]", "ann-@two.example-@[]",
                        "ann-@three.example-@[]", "ann-@four.example-@[]"):
             i.inject(HEADER + BODY, "x@far.example", "y@far.example", sender=sender)
         # Of a program that makes the sender of each recipient itself, and an extension that is none of VERP.
         i.inject(HEADER + BODY, "x@far.example", sender="news+owner-x=far.example@test.example")
         i.inject(HEADER + BODY, "x@far.example", sender="news+y=far.example@test.example")
-        wait(lambda: len(site.deliveries) == 12, what="all of them")
+        # Accounts that look as if they were of VERP: one with a row of its own, and one with nothing in front.
+        i.inject(HEADER + BODY, "x@far.example", sender="own-x=far.example@test.example")
+        i.inject(HEADER + BODY, "x@far.example", sender="x=far.example@two.example")
+        wait(lambda: len(site.deliveries) == 14, what="all of them")
         self.assertEqual(sorted(site.deliveries), sorted(
             [(f"{base}{user}=far.example@{domain}", [f"{user}@far.example"]) for user in "xy" for base, domain in (
                 ("list-", "relay.example"), ("news+", "relay.example"), ("office+", "relay.example"),
                 ("ann-", "relay.example"), ("ann-", "four.example"))] +
-            [("news+x=far.example@relay.example", ["x@far.example"]), ("news@relay.example", ["x@far.example"])]))
+            [("news+x=far.example@relay.example", ["x@far.example"]), ("news@relay.example", ["x@far.example"]),
+             ("own@relay.example", ["x@far.example"]), ("office@relay.example", ["x@far.example"])]))
         i.stop()
 
     def test_C13_reports_go_to_the_sender(self):

@@ -111,7 +111,8 @@ class Trace(Tracing):
             wait(lambda: told.read_text().count("\n") == 2 - fits, what=f"what is told of {word}")
             self.end(command)
             said = told.read_text().splitlines()[1:]
-            self.assertEqual(said, [] if fits else [f"qctl: no destination fits `{word}' now; waiting{hint}"])
+            self.assertEqual(said, [] if fits else [
+                f"qctl: no destination fits `{word}' now; waiting, also for a server of that name{hint}"])
 
     def test_the_end_and_refusals(self):
         site = self.site()

@@ -127,7 +127,7 @@ Test(domain, what_is_too_long_is_refused_without_libidn2)
 	int i;
 
 	idn_seam_conversions = 0;
-	cr_expect_eq(domain_normalize(accents(63), out, &why), -EINVAL);
+	cr_expect_eq(domain_normalize(accents(252), out, &why), -EINVAL);
 	cr_expect_str_eq(why, "a label of the domain is too long");
 	for (i = 0; i < 128; i++)
 		strcat(text, "ü.");
@@ -138,7 +138,7 @@ Test(domain, what_is_too_long_is_refused_without_libidn2)
 	for (text[0] = '\0', i = 0; i < 4; i++)
 		strcat(text, "ü。üüüüü．üüüüüüü｡üüüüüüü.");
 	cr_expect_eq(domain_normalize(text, out, &why), 0);
-	cr_expect_eq(domain_normalize(accents(62), out, &why), -EINVAL,
+	cr_expect_eq(domain_normalize(accents(240), out, &why), -EINVAL,
 	    "its A-label is too long");
 	cr_expect_eq(idn_seam_conversions, 2);
 }

@@ -86,6 +86,7 @@ Test(sender_rewrite, C13_the_other_address_of_a_sender)
 	cr_expect_eq(sender_rewrite(again, "ann@one.example", out), 1);
 	sender_map_free(&again);
 	cr_expect_eq(sender_rewrite(NULL, "ann@one.example", out), 0);
+	cr_expect_eq(sender_rewrite(NULL, NULL, out), 0);
 	cr_expect(sender_map_is_empty(NULL));
 	cr_assert_eq(load("# nothing\n", &map, &error), 0);
 	cr_expect(sender_map_is_empty(map));
