@@ -127,7 +127,7 @@ class Tls(SystemTest):
         self.result(i, r"to=<y@away\.example>.*dsn=4\.7\.5, status=deferred")
         # A wrong table changes nothing.
         table.write_text(f"[localhost]:{site.port} none\nlocalhost sure\n")
-        self.reloaded(i, re.escape(f"{table}:2: the level must be one of"))
+        self.reloaded(i, re.escape(f'{table}:2: "sure": the level must be one of'))
         i.flush()
         wait(lambda: len(re.findall(r"to=<y@away\.example>.*dsn=4\.7\.5", i.log())) > 1, what="one more attempt")
         self.assertEqual(len(site.messages), 1)

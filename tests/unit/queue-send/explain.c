@@ -324,9 +324,11 @@ Test(explain, due_later_and_dead)
 /* A next hop of SMTP, whose destination MX records name. */
 static uint32_t smtp;
 
+/* Behind start(), which the suite has run. */
 static void
 start_smtp(void)
 {
+	end();
 	begin("smtp_initial_destination_concurrency = 2\n"
 	      "default_delivery_slot_cost = 0\n");
 	world_link_smtp(&w);
