@@ -10,7 +10,7 @@
  *	explain, asker, sentence   why a message waits
  *	sites      the destinations of all queues; trace: dialogues with one
  *	rules      rules that hold mail to come; destination: the routing
- *	route      where mail for an address goes; address: of its words
+ *	route      where mail for an address goes; address: its words
  *	read       the process that reads a queue
  *	act, peer  the process that acts on messages of a queue; targets: which
  *	spread     which messages go to which queue

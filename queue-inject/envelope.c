@@ -24,7 +24,7 @@ envelope_done(struct envelope *e)
 
 /* ---- each recipient once ---- */
 
-/* Of a folded address, in any case of its letters. */
+/* The hash of a folded address. The case of letters does not matter. */
 static size_t
 hash_address(const char *folded)
 {
@@ -36,8 +36,9 @@ hash_address(const char *folded)
 	return (size_t)(h ^ h >> 32);
 }
 
-/* The slot of this address, or the free one that it would get. Where memory is
- * short, another spelling of a known address may get a slot of its own. */
+/* The slot of the address, or the free slot for the address. If memory is
+ * short, a domain is not folded, and two spellings of one address count as two.
+ */
 static size_t *
 find_slot(const struct envelope *e, const char *address)
 {

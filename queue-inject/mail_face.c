@@ -194,8 +194,9 @@ add_recipients(struct inject *inject)
 	return 0;
 }
 
-/* A header in ASCII needs no SMTPUTF8: a domain is in A-labels. The part that
- * VERP varies is no part of the author's address. */
+/* The author's address for an added From. The domain is in A-labels, so that
+ * the header is in ASCII and the message needs no SMTPUTF8. The suffix of a
+ * VERP sender is left out. */
 static void
 find_author(const struct buf *stored, char out[ADDRESS_FOLDED_MAX + 1])
 {

@@ -133,9 +133,9 @@ const char *header_eol(const struct header *h);
  *
  * Addresses are checked (base/address) as they are put in, and counted against
  * a limit, so memory is bounded by it. Recipients stay in the order they came
- * in, doubles too, unless each is wanted `once`: then one is left out if its
- * domain is that of an earlier one (base/domain.h) and its local part differs
- * in the case of letters at most. */
+ * in, with doubles. With `once`, a recipient that equals an earlier one is left
+ * out: the domains compare as in base/domain.h, the local parts without case.
+ */
 
 struct envelope {
 	bool has_sender;
@@ -144,7 +144,7 @@ struct envelope {
 	uint32_t rcpt_count;
 	uint32_t rcpt_limit; /* 0: none */
 	bool once;
-	/* Wishes of the message itself, which come before the options: */
+	/* Wishes in MAIL and RCPT. Options hold where there is no wish. */
 	struct dsn_mail dsn;
 	struct buf wishes; /* of recipients: NOTIFY as a byte, ORCPT and NUL */
 	/* private: places in rcpts by hash, plus 1; 0: free */

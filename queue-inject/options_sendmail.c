@@ -165,8 +165,9 @@ set_return(struct options *o, const char *value, struct refusal *why)
 	    why, REFUSAL_USAGE, "-R takes full or hdrs, not `%.40s'", value);
 }
 
-/* -V asked for VERP in Postfix before 2.3, without a value: the switch behind
- * it would be the id, and the value of that switch a recipient. */
+/* In Postfix before 2.3, -V asked for VERP and had no value. A caller of that
+ * time would have the next switch taken for the id, and the value of that
+ * switch for a recipient. */
 static int
 set_envid(struct options *o, const char *value, struct refusal *why)
 {

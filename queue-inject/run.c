@@ -25,7 +25,7 @@ inject_copy(struct inject *inject)
 	return r < 0 ? message_refuse_source(&inject->why, r) : 0;
 }
 
-/* Options hold where the envelope has no wish. */
+/* The wishes of the message; an option holds where the message has no wish. */
 static struct dsn_mail
 mail_wishes(const struct envelope *e, const struct options *o)
 {

@@ -240,8 +240,8 @@ RB_HEAD(kept_sites, kept);
 /* Connections between two deliveries (kept.c). */
 struct kept_all {
 	struct kept_numbers numbers;
-	struct kept_sites closing;          /* by site: CLOSED will come */
-	struct kept_sites sites;            /* that a delivery may take; */
+	struct kept_sites closing;          /* closed by us; CLOSED will come */
+	struct kept_sites sites;            /* free for a delivery, by site */
 	TAILQ_HEAD(kept_ages, kept) ages;   /* the same, the oldest first */
 	struct kept_ages promised;          /* in neither */
 	uint32_t open[CONF_TRANSPORTS_MAX]; /* the same, of a transport */
@@ -263,7 +263,7 @@ struct ungreeted {
 	TAILQ_HEAD(ungreeted_list, ungreeted_site) held; /* in their order */
 	uint32_t nheld, unchecked; /* held: all, and those to be asked for */
 	usec_t check_at;
-	bool checks; /* since check_at: until all that are held were asked */
+	bool checks; /* a round began at check_at; unchecked ones remain */
 	uint32_t running[CONF_TRANSPORTS_MAX]; /* deliveries not greeted */
 };
 

@@ -7,8 +7,8 @@
 
 #include "base/text.h"
 
-/* Code points of a label before they are composed: of four or fewer, one is
- * left. */
+/* The most code points of a label as written. NFC composes at most four code
+ * points into one, and an A-label has at most 63 octets. */
 #define LABEL_MAX (4 * 63)
 
 /* Reasons of libidn2 that a user can act on. */
@@ -109,7 +109,8 @@ convert(const char *domain, char out[DOMAIN_MAX + 1], const char **ret_why)
 	return r;
 }
 
-/* The length of a dot as UTS 46 has it, at the beginning of the text; 0. */
+/* The number of octets of the dot (UTS 46 section 4) that the text begins with;
+ * 0 if the text begins with no dot. */
 static size_t
 dot_len(const char *s)
 {
@@ -121,7 +122,8 @@ dot_len(const char *s)
 	    : 0;
 }
 
-/* NULL, or what is too long. libidn2 maps a whole domain before it says so. */
+/* NULL, or the complaint. libidn2 maps the whole domain before libidn2 looks at
+ * any length, and the time of the mapping grows with the length. */
 static const char *
 why_too_long(const char *domain)
 {
@@ -141,8 +143,8 @@ why_too_long(const char *domain)
 	return NULL;
 }
 
-/* The last domain that was converted: each table that a recipient is looked up
- * in asks for the same one. */
+/* The last domain that was converted. A recipient is looked up in several
+ * tables, and each look-up converts the domain of that recipient. */
 static _Thread_local struct {
 	char domain[ADDRESS_MAX + 1]; /* "": none */
 	char ace[DOMAIN_MAX + 1];

@@ -8,9 +8,9 @@
  * is only put into lower case, whatever stands behind an xn--: DNS has names
  * that IDNA 2008 does not allow. An address literal is in ASCII.
  *
- * A domain in UTF-8 with a label of more than 63 characters, or with more than
- * DOMAIN_MAX, is refused as it is written: a mapping that would make it shorter
- * is not tried, since its time grows with the length.
+ * A domain in UTF-8 is refused without a mapping if a label has more than 252
+ * code points, or the domain has more than DOMAIN_MAX. The time of a mapping
+ * grows with the length.
  *
  * Pure: no file is read, whatever the locale. Any octets may come. */
 #ifndef BASE_DOMAIN_H
@@ -53,7 +53,8 @@ int domain_pattern(const char *pattern, char out[ADDRESS_FOLDED_MAX + 1]);
 /* text_matches(), of each as it is or of both folded. */
 bool domain_matches(const char *pattern, const char *domain);
 bool address_matches(const char *pattern, const char *address);
-/* The pattern is NEXTHOP or TRANSPORT/NEXTHOP, each part for itself. */
+/* The pattern is NEXTHOP or TRANSPORT/NEXTHOP. The transport is compared by
+ * text_matches(), the next hop by domain_matches(). */
 bool destination_matches(
     const char *pattern, const char *transport, const char *nexthop);
 /* Does the address have this part, without case, both as they are or both

@@ -16,8 +16,9 @@ bool text_is_clean(const char *s, size_t len);
  * TEXT_QUOTE_MAX bytes it ends in three dots. -ENOMEM. */
 #define TEXT_QUOTE_MAX 48
 int text_quote(struct buf *out, const char *s);
-/* The same in double quotes, with what is wrong with it behind: `"S" is …` of a
- * why that begins "is ", else `"S": WHY`. -ENOMEM. */
+/* Append a complaint about the word s: `"S" is …` if why begins with "is ",
+ * else
+ * `"S": WHY`. s is cleaned and cut as text_quote() does. -ENOMEM. */
 int text_complain(struct buf *out, const char *s, const char *why);
 
 /* Append `s' (UTF-8) in at most max bytes, max >= 8. Of a longer text the

@@ -22,8 +22,8 @@ enum verp_kind verp_kind(const char *sender, size_t len);
 /* The length of the address in front of the suffix; of any other sender all of
  * it. */
 size_t verp_base_len(const char *sender, size_t len);
-/* address_matches() and address_contains() of base/domain.h, of the sender as
- * it is or of the address in front of the suffix. */
+/* address_matches() and address_contains() of base/domain.h. Each is tried with
+ * the stored sender, then with the address in front of the suffix. */
 bool sender_matches(const char *pattern, const char *sender);
 bool sender_contains(const char *part, const char *sender);
 

@@ -69,8 +69,8 @@ conf_add_origin(const struct conf *conf, const struct param *p, int transport,
 	    out, "%s_%s: ", conf->transports[transport].name, param_suffix(p));
 }
 
-/* The parameter of the path that `text` begins with; NULL. *ret_why is what
- * stands behind the path. */
+/* The parameter whose path the text begins with, or NULL. *ret_why is the part
+ * of the text behind the path and ": ". */
 static const struct param *
 param_of_path(const struct conf *conf, const char *text, const char **ret_why)
 {

@@ -297,9 +297,10 @@ int conf_manual(FILE *out);
 /* The path of the file that was read, or of the default file if it is absent.
  */
 const char *conf_path(const struct conf *conf);
-/* When *error is about a file that a parameter names, and about none of its
- * lines, so that it begins "PATH: ", "FILE:LINE: NAME: " of the parameter goes
- * in front. What to do goes behind when the file is not there. -ENOMEM. */
+/* Names the parameter in an error about the file of that parameter. An error
+ * that begins with "PATH: " gets "FILE:LINE: NAME: " of the parameter in front;
+ * an error about a line of the file stays as it is. If the file is not there,
+ * the remedy is appended. -ENOMEM. */
 int conf_name_file(const struct conf *conf, struct buf *error);
 /* The names of parameters that differ and that a reload cannot change, joined
  * by blanks; "" if none. */

@@ -179,7 +179,7 @@ lookup_format(const struct param *p UNUSED, const void *field, struct buf *out)
 	return buf_add_str(out, lookups[*(const enum conf_host_lookup *)field]);
 }
 
-/* A word that is no next hop, or one that SMTP cannot have, is -EINVAL. */
+/* -EINVAL with the complaint: the word is not a next hop, or is a socket. */
 static int
 check_hop(const char *word, size_t len, struct buf *why)
 {

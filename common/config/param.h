@@ -73,8 +73,8 @@ const struct param *param_find(const char *name);
 /* The row of TRANSPORT_X, with the length of TRANSPORT; NULL. */
 const struct param *
 param_find_override(const char *name, size_t *ret_transport_len);
-/* The parameter that has the task of a parameter of main.cf, which has another
- * name (docs/MIGRATION.md); NULL. */
+/* The name of our parameter that does what this parameter of Postfix's main.cf
+ * does, or NULL. docs/MIGRATION.md has the whole table. */
 const char *param_of_postfix(const char *name);
 /* X of TRANSPORT_X. */
 const char *param_suffix(const struct param *p);

@@ -26,8 +26,9 @@ wrong(struct buf *why, const char *text)
 	return r < 0 ? r : -EINVAL;
 }
 
-/* The reason for an error of num_…(), which take no sign, with the range in the
- * notation of the table. */
+/* Append the reason for an error of num_…(). num_…() call a negative number
+ * malformed; the reason names the range, as for any number out of range. The
+ * range is written as in param.def. */
 static int
 wrong_number(const struct param *p, const char *value, int error,
     const char *what, struct buf *why)

@@ -60,15 +60,15 @@ const char *alias_complaints(const struct alias_table *table);
 /* The owner of the file, for its programs and include files. */
 uid_t alias_owner(const struct alias_table *table);
 
-/* NULL: there is none. All accept a table that is NULL. The address as a
- * whole, with and without its extension: `a+x@d`, `a@d`. domain: that of the
- * address, by domain_fold(). */
+/* Each of these returns NULL if there is no such alias, or no table. The first
+ * looks for the whole address, `a+x@d`, then for the address without the
+ * extension, `a@d`. domain: the domain of the address by domain_fold(). */
 const struct alias *alias_find_address(
     const struct alias_table *table, const char *address, const char *domain);
 /* The local part of an address of an account: `a+x`, `a`. */
 const struct alias *
 alias_find_account(const struct alias_table *table, const char *address);
-/* `@domain`, of a folded domain. */
+/* `@domain`. domain: by domain_fold(). */
 const struct alias *
 alias_find_domain(const struct alias_table *table, const char *domain);
 /* By its key. */

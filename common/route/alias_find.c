@@ -50,7 +50,7 @@ find_user(const struct alias_table *t, const char *user, const char *behind)
 	return alias_by_key(t, key);
 }
 
-/* "@domain"; false: there is none, or it is too long. */
+/* "@domain" into out. False: the domain is empty, or too long for a key. */
 static bool
 domain_key(const char *domain, char out[ALIAS_KEY_MAX + 1])
 {

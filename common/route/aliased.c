@@ -71,8 +71,9 @@ key_of_account(const struct route_table *table, const char *recipient,
 	return table->administered ? administrator(recipient) : NULL;
 }
 
-/* domain: of the recipient, folded. r and to are what the rules and defaults
- * say. NULL: they decide. */
+/* The key of the recipient's alias. NULL: there is no alias, and the rules and
+ * defaults decide; r and to are the answer of route_by_rules(). domain: the
+ * domain of the recipient by domain_fold(). */
 static const char *
 key_of(const struct route_table *table, const char *recipient,
     const char *domain, int r, const struct route *to)

@@ -45,8 +45,8 @@ struct nexthop {
 int
 nexthop_parse(const char *s, uint16_t default_port, struct nexthop *ret_hop);
 
-/* The complaint, for text_complain(), about a text that is no next hop, or that
- * is a socket where none may be. */
+/* The complaint, for text_complain(), about a text that is not a next hop, or
+ * is a socket in a place that takes no socket. A static text. */
 const char *nexthop_complaint(const char *s);
 
 /* Writes the text of a next hop into out with a host of U-labels in A-labels;

@@ -92,7 +92,8 @@ take_value(struct sender_map *t, const char *text, struct row *row)
 
 static const char blanks[] = " \t";
 
-/* The end of a word, whose quoted local part may have blanks. */
+/* The end of the word at p. A quoted local part may have blanks. *ret_open: the
+ * quote is not closed. */
 static char *
 word_end(char *p, bool *ret_open)
 {
@@ -108,8 +109,8 @@ word_end(char *p, bool *ret_open)
 	return p;
 }
 
-/* The words of a line: false, where there is none, or the value is missing, or
- * more follows, or a quote is open: *ret_why. */
+/* Split a line into key and value. False: the line is empty, or is wrong for
+ * the reason *ret_why. */
 static bool
 split_line(const struct sender_kind *kind, char *line, char **ret_key,
     char **ret_value, const char **ret_why)
@@ -151,8 +152,8 @@ add_row(struct sender_map *t, const struct row *row)
 	return 0;
 }
 
-/* *ret_why for a wrong line, and *ret_word for a word of the line that is
- * wrong. -ENOMEM. */
+/* Take one line. A wrong line sets *ret_why, and *ret_word if one word of the
+ * line is wrong. -ENOMEM. */
 static int
 take_line(struct sender_map *t, char *line, uint32_t number,
     const char **ret_word, const char **ret_why)

@@ -33,13 +33,13 @@ struct sender_kind {
 struct sender_row {
 	const char *value; /* NULL: none */
 	uint32_t line;
-	bool whole; /* the row names the address, extension included */
+	bool whole; /* the key of the row is the whole address */
 };
 
 struct sender_map;
 
-/* user@domain or @domain, its domain in A-labels into ascii. NULL, or the
- * complaint. */
+/* Judge user@domain or @domain, and write the domain in A-labels into ascii.
+ * NULL, or the complaint for text_complain(), a static text. */
 const char *sender_address_judge(const char *text, char ascii[DOMAIN_MAX + 1]);
 
 /* -ENOENT for no file, -EINVAL for the first wrong line. The kind is static. */

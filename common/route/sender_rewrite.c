@@ -50,8 +50,8 @@ const struct sender_kind sender_rewrite_kind = {
 	.judge = judge_address,
 };
 
-/* A local part of a row stands in front of the variable part as the local part
- * of the sender does: with a delimiter between the two. */
+/* VERP puts the recipient behind the local part. The local part of a row that
+ * ends with no delimiter gets one. */
 static const char *
 delimiter_behind(const char *local, size_t len)
 {

@@ -10,9 +10,10 @@
 
 extern const struct sender_kind sender_rewrite_kind;
 
-/* Writes the other address of a sender into out. That of a VERP sender
- * (base/verp.h) is one, with a delimiter in front of its at sign. 1; 0: there
- * is none, or the address would be too long; -ENOMEM. map may be NULL. */
+/* Write the other address of a sender into out. A VERP sender (base/verp.h) has
+ * a VERP sender as the other address, whose local part ends with a delimiter.
+ * 1; 0: no row fits, or the other address is too long; -ENOMEM. map and sender
+ * may be NULL. */
 int sender_rewrite(const struct sender_map *map, const char *sender,
     char out[ADDRESS_MAX + 1]);
 

@@ -127,7 +127,8 @@ judge(const struct tls_policy *row, size_t nwords)
 	return NULL;
 }
 
-/* NULL, or the complaint, with the word that is wrong in *ret_word. */
+/* NULL, or the complaint. *ret_word is the wrong word, or NULL if the line as a
+ * whole is wrong. */
 static const char *
 parse_line(struct tls_policy *row, char *line, const char **ret_word)
 {

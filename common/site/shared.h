@@ -113,13 +113,13 @@ bool shared_is_counted(const struct shared *shared);
 void shared_forget(
     struct shared *shared, uint32_t queue, uint32_t generation, usec_t now);
 
-/* barred is asked about a site that has room, and gives true where no place is
- * to be given now: the site is full then, and its scheduler no waiter. A site
- * that is full by its window, or dead, is not asked about. The lock of the
- * site's set may be held. The caller calls sched_site_ready() when the answer
- * may have changed. Of what is here barred may call shared_table(),
- * shared_transport() and, of the table, name(), open() and close() of what it
- * opened. NULL: none is barred. */
+/* Set the function that bars sites; NULL bars none. barred() is called for a
+ * site whose state is SITE_ROOM. If barred() returns true, the site counts as
+ * full, and its scheduler does not wait for a place. The caller calls
+ * sched_site_ready() when the answer may have changed. The lock of the site's
+ * set may be held, so barred() may call only shared_table(),
+ * shared_transport(), and name(), open() and close() of the table. barred()
+ * closes only sites that barred() has opened. */
 void shared_set_barred(struct shared *shared,
     bool (*barred)(void *ctx, struct site *site), void *ctx);
 /* The transport that a site was opened with. */

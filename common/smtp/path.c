@@ -222,7 +222,7 @@ is_named_domain(const char *s, size_t len)
 	return true;
 }
 
-/* The dot of the root behind a name is passed. */
+/* A dot of the root behind a domain is read and left out. */
 static int
 read_domain(struct path_reader *rd)
 {

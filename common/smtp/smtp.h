@@ -145,8 +145,8 @@ int smtp_path_to_ascii(const char *address, char out[ADDRESS_FOLDED_MAX + 1],
     const char **ret_why);
 
 /* Read the path at the start of s into ret_address: `<>` is "", a source route
- * is left out, and a quoted local part that needs no quotes loses these, as a
- * domain the dot of the root. The domain may be missing; *ret_domain tells.
+ * is left out, a quoted local part that needs no quotes loses the quotes, and a
+ * domain loses the dot of the root. *ret_domain: the address has a domain.
  * With `bare` an address without brackets is taken, too: it ends before a
  * blank. Dots in a local part may stand anywhere. The number of octets read;
  * -EINVAL: not a path (RFC 5321 section 4.1.2); -ENAMETOOLONG: an address above

@@ -19,8 +19,8 @@ add_unquoted(struct buf *out, const char *local, size_t len)
 	return buf_add(out, text, address_unquote(text, len));
 }
 
-/* A domain in UTF-8 would make a local part that needs SMTPUTF8, though the
- * recipient does not. */
+/* The domain becomes a part of the sender's local part. A local part in UTF-8
+ * needs SMTPUTF8, even if A-labels can name the domain. */
 static int
 add_domain(struct buf *out, const char *domain)
 {
@@ -34,7 +34,7 @@ add_domain(struct buf *out, const char *domain)
 	return buf_add_str(out, r == 0 ? ascii : domain);
 }
 
-/* user@host: user=host */
+/* Of the recipient user@host: user=host. `domain` stands for a missing host. */
 static int
 add_variable_part(struct buf *out, const char *recipient, const char *domain)
 {
@@ -89,8 +89,8 @@ verp_expand(const char *sender, const char *recipient, const char *domain,
 	return 0;
 }
 
-/* The stored form of a sender with these octets of its local part, which has no
- * quotes, in front of the variable part. */
+/* Write the stored form of the sender. local: the unquoted local part in front
+ * of the variable part. 1; 0: the form is too long; -ENOMEM. */
 static int
 restore(const char *sender, const char *local, size_t len,
     char out[ADDRESS_MAX + 1])
@@ -110,7 +110,8 @@ restore(const char *sender, const char *local, size_t len,
 	return r;
 }
 
-/* Behind a delimiter; without one, "bob=site" may be an account. */
+/* The local part ends with a delimiter and the variable part. Without a
+ * delimiter, "bob=site" may be an account. */
 static bool
 is_variable_part(const struct buf *local, const struct buf *part)
 {

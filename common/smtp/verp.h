@@ -3,9 +3,10 @@
  *
  * The envelope sender `list-@site.example-@[]` asks for a sender of its own for
  * each recipient: user@host.example gets the message from
- * list-user=host.example@site.example. A domain in UTF-8 becomes A-labels, if
- * it has some. The queue file keeps the form with the suffix; queue-send makes
- * the sender of each delivery and of each report.
+ * list-user=host.example@site.example. A recipient's domain in UTF-8 is written
+ * in A-labels; a domain that has no A-labels is written as it is. The queue
+ * file keeps the form with the suffix; queue-send makes the sender of each
+ * delivery and of each report.
  *
  * Pure. Soft: -errno.
  */
@@ -20,10 +21,11 @@
  * -ENAMETOOLONG: the result is longer than ADDRESS_MAX; -ENOMEM. */
 int verp_expand(const char *sender, const char *recipient, const char *domain,
     char out[ADDRESS_MAX + 1]);
-/* The other way: the stored form of a sender that verp_expand(), or another
- * program, made for this recipient. 1; 0: its local part does not end with a
- * delimiter and the recipient, or the form is too long, and out is as it was;
- * -errno. */
+/* The inverse of verp_expand(): write the stored form,
+ * `list-@site.example-@[]`, of a sender for this recipient into out. Another
+ * program may have made the sender. 1; 0: the local part of the sender does not
+ * end with a delimiter and the recipient, or the form is too long, and out is
+ * unchanged; -ENOMEM. */
 int verp_restore(
     const char *sender, const char *recipient, char out[ADDRESS_MAX + 1]);
 /* Where a report about this recipient goes: as verp_expand(), and the address

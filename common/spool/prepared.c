@@ -119,8 +119,8 @@ struct parent {
 	int fd;
 	struct queue_file file;
 	struct queue_id id;
-	bool counted; /* none is added while it is locked */
-	uint32_t reports;
+	bool counted;     /* reports is known; the lock keeps the number */
+	uint32_t reports; /* reports of the message so far */
 };
 
 /* -ENOENT: not there, or the inode is another message's. The lock comes after

@@ -8,9 +8,9 @@
 #include "base/clock.h"
 #include "base/io.h"
 
-/* From the start to the last reply to DATA, however many replies and
- * transactions that takes: a server that keeps just below each limit, or takes
- * one recipient of each transaction, may not hold a place for ever. */
+/* The time from the start to the last reply to DATA, over all transactions. A
+ * server that answers just within each time limit, or takes one recipient in
+ * each transaction, would hold the connection without end. */
 #define TALK_LIMIT    (3600 * USEC_PER_SEC)
 /* The content may take its limit and one second for so many octets. */
 #define DATA_RATE_MIN 500
@@ -23,8 +23,8 @@ struct talk {
 	struct dialog dialog;
 	uint32_t turn; /* of the dialog, when the timer was set */
 	usec_t limits[DIALOG_NSTATES];
-	usec_t deadline; /* by TALK_LIMIT */
-	usec_t content_deadline;
+	usec_t deadline;         /* start and TALK_LIMIT */
+	usec_t content_deadline; /* end of the time to send the content */
 	usec_t handshaken_at;
 	/* The message, or NULL: in the queue file, from content_off on. */
 	const char *whole;

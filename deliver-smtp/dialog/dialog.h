@@ -186,8 +186,8 @@ struct dialog_end {
 	/* The end came before a transaction: recipients are unreported, another
 	 * address may do better. */
 	bool try_next;
-	/* With try_next: the server talks, but not with the TLS that task.tls
-	 * requires. */
+	/* The server answers, but the TLS that task.tls requires cannot be had
+	 * from the server. With try_next. */
 	bool insecure;
 	/* Recipients are unreported: connect again, task.lockstep set. */
 	bool lockstep;

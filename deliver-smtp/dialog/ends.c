@@ -72,8 +72,9 @@ step_give_up(struct dialog *d)
 	step_settle_all(d, &d->end.why);
 }
 
-/* A mechanism was refused for good, and the next one is not: perhaps the server
- * would have taken it. */
+/* One mechanism was refused for good, and the dialogue ends before the answer
+ * to the next mechanism. The server may accept that mechanism, so the refusal
+ * is temporary. */
 static void
 soften_auth(struct dialog *d)
 {
@@ -202,7 +203,8 @@ dialog_lost(struct dialog *d, enum dialog_lost why)
 		    "lost connection with %s while %s", d->task.peer,
 		    step_doing(d));
 	lose(d, silent);
-	if (silent) /* a host that cannot be reached is silent, too */
+	/* A silent server counts as one that cannot be reached. */
+	if (silent)
 		d->end.insecure = false;
 }
 
@@ -223,7 +225,7 @@ dialog_abandon(struct dialog *d, const char *dsn, const char *text)
 	if (d->state == DIALOG_CLOSED)
 		return;
 	verdict_set(&d->end.why, AGENT_DEFERRED, dsn, "%s", text);
-	d->auth_refused = false; /* that is not the reason */
+	d->auth_refused = false; /* the refusal is not why the dialogue ends */
 	step_give_up(d);
 	d->end.site_failed = d->end.site_doubted = false;
 	d->end.try_next = d->end.insecure = d->end.lockstep = false;

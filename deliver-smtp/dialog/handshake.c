@@ -87,8 +87,8 @@ step_begin(struct dialog *d)
 		step_part(d, true);
 }
 
-/* The site does not have what we need; another address may. The reason is
- * "BEFORE host PEER BEHIND". */
+/* Leave a server that lacks what the delivery needs; the next address may have
+ * it. The reason is "BEFOREhost PEERBEHIND": both texts bring their blanks. */
 static void
 decline(
     struct dialog *d, const char *dsn, const char *before, const char *behind)
@@ -101,8 +101,9 @@ decline(
 
 /* ---- AUTH ---- */
 
-/* The next mechanism that both sides know. False: none is left. Of some users
- * SCRAM has no form, as of one that is no UTF-8. */
+/* Say AUTH with the next mechanism that both sides know. False: no mechanism is
+ * left. A mechanism that has no form of the user name, as SCRAM of a name that
+ * is not UTF-8, is passed over. */
 static bool
 say_next_auth(struct dialog *d)
 {

@@ -110,8 +110,8 @@ step_said(struct dialog *d, int r)
 	d->task.said(d->arg, 0, text, len);
 }
 
-/* The octets that a trace may show: of a command the first two words, of an
- * answer, which has no blank, none. */
+/* The number of octets that a trace may show. A command, "AUTH PLAIN …", shows
+ * two words. An answer to a challenge is one word and shows nothing. */
 static size_t
 open_words(const char *text, size_t len)
 {

@@ -7,7 +7,8 @@
 
 #include "base/address_list.h"
 
-/* Blanks behind the name are counted, too. A longer name is no author's. */
+/* The most octets of a field name with the blanks behind the name. A longer
+ * name is not From, Sender or Reply-To. */
 #define NAME_MAX_HELD 64
 
 /* The part of the content that the next octet belongs to. */

@@ -26,7 +26,7 @@ struct auth {
 unsigned auth_choose(unsigned offered, const struct credential *c);
 /* "AUTH PLAIN", … with the first words behind it where a line has the room. An
  * exchange that was begun before is forgotten. -EPROTO: the mechanism has no
- * form of this user, and *out is untouched. */
+ * form of this user name, and *out is unchanged. */
 int auth_begin(struct auth *a, struct buf *out, unsigned mechanism,
     const struct credential *c);
 /* The answer to the challenge of a reply. -EPROTO: the mechanism has no more to

@@ -176,8 +176,8 @@ any_under_way(const struct connect_race *race)
 	return NULL;
 }
 
-/* The best target that may begin now, of equal ones the first; the count of
- * targets: there is none. */
+/* The target of the best rank that may begin now; among equal ranks the first
+ * in the list. The count of targets: no target may begin. */
 static size_t
 next_target(const struct connect_race *race)
 {
@@ -195,7 +195,8 @@ next_target(const struct connect_race *race)
 	return i;
 }
 
-/* The last failure is not the result where another address is left. */
+/* Tell of a failed address, unless the failure is the result: then no other
+ * address is left. */
 static void
 tell_failure(struct connect_race *race)
 {

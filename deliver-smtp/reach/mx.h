@@ -39,7 +39,8 @@ struct mx_host {
 	uint16_t preference;
 	bool ours;   /* by name, or one of its addresses is this host's */
 	bool unsure; /* the servers did not say all of its addresses */
-	union mx_address own; /* this host's, where that makes it ours */
+	union mx_address own; /* this host's address, if the host is ours by
+			       * an address */
 	uint8_t naddresses;
 	union mx_address addresses[MX_ADDRESSES_MAX]; /* without a port */
 };
@@ -64,7 +65,8 @@ struct mx_set {
 	/* The preference of the first record that names this host, else
 	 * MX_NOT_OURS: hosts from there on are no good. */
 	uint32_t ours_from;
-	char own[NEXTHOP_HOST_MAX]; /* the name in that record */
+	char own[NEXTHOP_HOST_MAX]; /* name of this host in the record of
+				     * ours_from; "": none */
 	uint8_t nhosts;
 	struct mx_host hosts[MX_HOSTS_MAX];
 };
@@ -94,10 +96,12 @@ enum mx_verdict mx_judge(const struct mx_set *set, bool loops);
 
 /* ---- the name of a set (route/mx_site.h) ---- */
 
-/* Of the hosts of MX records; with loops of those before the first record that
- * names this host. A host that is this one by its addresses alone counts, so
- * that both answers of a lookup have one name. -ENOENT: the set has none, since
- * it is not of MX records, or not all of it is known. */
+/* Write the name of the set into out: the name is made of the hosts of the MX
+ * records. With loops, only the records before the first record that names this
+ * host count. A record whose host is this host by an address counts: addresses
+ * may be known only in the second answer of a lookup, and both answers must
+ * give one name. -ENOENT: the set has no name, since the set is not of MX
+ * records, or not all records are known. */
 int mx_name(const struct mx_set *set, bool loops, char out[MX_SITE_MAX + 1]);
 /* Is it one of the hosts that may be tried? */
 bool

@@ -36,7 +36,8 @@ has(const struct names *n, const char *name)
 	return false;
 }
 
-/* By the MX records alone: addresses may come later than the first answer. */
+/* Gather the hosts of the MX records. Addresses do not count: the first answer
+ * of a lookup may lack addresses that the second answer has. */
 static void
 gather(const struct mx_set *set, bool loops, struct names *n)
 {

@@ -51,7 +51,7 @@ fail_by_name(struct reach *r, const struct mx_set *set, enum mx_verdict verdict,
 	struct reach_failure failure = { .unknown = true };
 
 	reason_set(&r->hop, set, verdict, text, &failure);
-	/* Of a host DNS was not asked whether it takes mail. */
+	/* DNS was asked for an address, not whether the name takes mail. */
 	if (!is_domain(r) || r->fell_back)
 		failure.permanent = NULL;
 	fail(r, &failure);
@@ -83,7 +83,8 @@ source_text(const struct reach *r, char out[INET6_ADDRSTRLEN])
 		    AF_INET6, &r->source.in6.sin6_addr, out, INET6_ADDRSTRLEN);
 }
 
-/* The address that has failed becomes the current one. */
+/* Make the address that has failed the current one, and put the failure into
+ * words. */
 static void
 take_failure(
     struct reach *r, const struct connect_result *result, struct verdict *why)
@@ -250,8 +251,9 @@ is_target(const struct mx_targets *targets, const struct mx_target *t)
 	return false;
 }
 
-/* The places of the targets that are being tried stay. One of a better rank may
- * come behind them: the families share more attempts now. */
+/* Append the hosts that the whole answer adds. Attempts know targets by their
+ * place in the list, so the old places stay. A new target may have a better
+ * rank than an old one; next_target() looks at ranks. */
 static void
 take_rest(struct reach *r, const struct mx_set *set)
 {
@@ -348,8 +350,8 @@ on_late(evutil_socket_t sock UNUSED, short what UNUSED, void *arg)
 	r->ops->late(r->arg);
 }
 
-/* One that ended begins anew. Without memory there is no limit but those of
- * each step. */
+/* Start the timer, unless the timer runs. If there is no memory for a timer,
+ * the limits of the single steps remain. */
 static void
 late_start(struct reach *r)
 {

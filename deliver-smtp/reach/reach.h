@@ -19,10 +19,10 @@
  * when all better ones have failed. At most CONNECT_AT_ONCE sockets connect at
  * a time. When one is connected the others are closed before it is told.
  *
- * connect.c tells of each address that has failed while another one is left,
- * by connect_plan.goes_on; the failure of the last one is the result. reach.c
- * puts the failure into words and tells the session, by reach_ops.goes_on,
- * which writes the line next-host. */
+ * connect.c calls connect_plan.goes_on for each address that fails while
+ * another address is left. The failure of the last address is the result.
+ * reach.c puts the failure into words and calls reach_ops.goes_on; the session
+ * then logs next-host. */
 
 #define CONNECT_AT_ONCE 4
 
@@ -34,9 +34,9 @@ struct connect_source {
 
 struct connect_result {
 	int result;    /* a connected non-blocking socket, or -errno */
-	size_t target; /* that was connected, or has failed last */
+	size_t target; /* the target that is connected, or failed last */
 	bool ours; /* no descriptor, no memory: says nothing about the site */
-	bool bind; /* the address to connect from was refused; ours as well */
+	bool bind; /* bind() to the source address failed; ours is set, too */
 };
 
 typedef void connect_fn(void *arg, const struct connect_result *result);
@@ -50,16 +50,16 @@ struct connect_plan {
 	usec_t limit, limit_all; /* of one address; of all of them */
 	usec_t head_start;       /* 0: one after the other */
 	const struct connect_source *source;
-	/* An address has failed, and another one is left. It may come before
-	 * connect_start() returns. The race stays. */
+	/* Called when an address fails and another address is left, maybe
+	 * before connect_start() returns. Must not end the race. */
 	connect_fn *goes_on;
 };
 
 struct connect_race;
 
-/* The socket is then the caller's. The race is gone when done() is called,
- * which comes from the loop. -errno with *ret_failed: every address failed at
- * once. */
+/* Connect to the targets of the plan. The event loop calls done() once; the
+ * race is freed before that call, and the socket belongs to the callee. -errno
+ * with *ret_failed: every address failed at once, and done() is not called. */
 int connect_start(const struct connect_plan *plan, connect_fn *done, void *arg,
     struct connect_result *ret_failed, struct connect_race **ret_race);
 void connect_cancel(struct connect_race **race);
@@ -77,9 +77,10 @@ struct reach_failure {
 		       * one: why is empty, the failure there stands */
 };
 
-/* reason.c: puts the verdict of DNS on a next hop, whose hosts are the set,
- * into why, and the code that is permanent for a domain. text: of a name that
- * does not exist, or NULL. */
+/* reason.c: put the verdict of DNS on a next hop into failure->why, and the
+ * permanent code of that verdict, if it has one, into failure->permanent. set:
+ * the hosts of the next hop. text: the words of the resolver for MX_NO_NAME, or
+ * NULL. */
 void reason_set(const struct nexthop *hop, const struct mx_set *set,
     enum mx_verdict verdict, const char *text, struct reach_failure *failure);
 
@@ -88,8 +89,8 @@ struct reach_ops {
 	 * yet. loops: as mx_judge() had it. False: the callee goes another way,
 	 * and maybe the reach is gone. */
 	bool (*found)(void *arg, const struct mx_set *set, bool loops);
-	/* This address, peer and relay, has failed, and another one is left.
-	 * The reach stays. */
+	/* The current address (peer, relay) has failed, and another address is
+	 * left. Must not end the reach. */
 	void (*goes_on)(void *arg, const struct verdict *why);
 	/* The socket is the callee's. */
 	void (*connected)(void *arg, int sock);
@@ -110,8 +111,9 @@ struct reach {
 	bool mx; /* look for MX records of a domain */
 	struct lookup_ways ways;
 	usec_t limit, limit_all, head_start;
-	/* From the start of each next hop on. When it ends behind MAIL it
-	 * begins anew for the hosts that follow. */
+	/* Time for all that comes before MAIL, from the start of each next hop.
+	 * If the time ends while a host is past MAIL, the time begins anew with
+	 * the next host. */
 	usec_t limit_before;
 	const char *fallback; /* next hops between blanks or commas; "" */
 	uint16_t default_port;
@@ -141,8 +143,8 @@ struct reach {
 
 /* Each calls one of these as its last act, maybe before it returns. */
 void reach_start(struct reach *r);
-/* The current address once more, or one of a better rank that DNS has named
- * since; the first, if there was none yet. */
+/* Connect to the current address once more. If there is no current address, or
+ * DNS has named a host of a better rank since, connect to the best target. */
 void reach_again(struct reach *r);
 /* Would reach_next() have one? */
 bool reach_has_next(const struct reach *r);
@@ -156,9 +158,8 @@ bool reach_has_fallback(const struct reach *r);
  * for which this host takes mail itself falls back to nothing, since its
  * fallback could send the mail here again. */
 bool reach_fall_back(struct reach *r);
-/* Neither the look-up nor an attempt to connect goes on: only
- * reach_fall_back() and reach_cancel() are left. What DNS has not said, DNS
- * does not say. */
+/* End the look-up and all attempts to connect. Afterwards only
+ * reach_fall_back() and reach_cancel() may be called. */
 void reach_stop(struct reach *r);
 void reach_cancel(struct reach *r);
 

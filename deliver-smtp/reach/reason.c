@@ -2,7 +2,8 @@
 
 #include <stdio.h>
 
-/* The words of a verdict, before and behind the name of the next hop. */
+/* The codes and words of each verdict; the name of the next hop stands between
+ * `before` and `behind`. */
 static const struct {
 	const char *dsn, *permanent, *before, *behind;
 } verdicts[MX_NVERDICTS] = {
@@ -19,7 +20,8 @@ static const struct {
 	    " loops back to this host: " },
 };
 
-/* Where this host is one by its name, no address of it was looked up. */
+/* Say which host of the set is this host. A host that is ours by its name was
+ * not looked up and has no address. */
 static void
 add_own_host(
     const struct nexthop *hop, const struct mx_set *set, struct buf *text)

@@ -11,8 +11,8 @@ void
 log_secured(const char *id, const char *relay, const struct tls_facts *facts);
 /* The message goes in the clear since TLS failed. */
 void log_fall_back(const char *id, const struct verdict *why);
-/* The host at relay took no mail of these recipients for now, and the delivery
- * goes on to the next host. text: the reason. */
+/* Log next-host: the delivery of nrcpts recipients leaves the host at relay for
+ * the reason `text`, and goes on to the next host. */
 void log_next_host(const char *id, const char *relay, uint32_t nrcpts,
     const char *dsn, const char *text);
 

@@ -5,9 +5,9 @@
 #include "route/sender_rewrite.h"
 #include "smtp/verp.h"
 
-/* A VERP sender has a row by the address that its recipients share, and keeps
- * the part that tells them apart. A row of the whole address comes first: a
- * sender may look as one of VERP, and be an account. */
+/* A row of the whole sender comes first: an account may look like a VERP
+ * sender. A VERP sender has the row of its stored form, and keeps the variable
+ * part. */
 int
 session_rewrite_sender(const struct sender_map *map,
     const struct agent_delivery *delivery, char out[ADDRESS_MAX + 1])

@@ -148,7 +148,7 @@ on_secured(void *arg, const struct tls_facts *facts)
 	session_trace(s, s->c.relay, facts->protocol);
 }
 
-/* The greeting of a fallback says nothing of the destination. */
+/* A fallback belongs to another destination: its greeting is not told. */
 static void
 on_greeted(void *arg)
 {
@@ -301,8 +301,9 @@ on_connected(void *arg, int sock)
 		session_finish(s, SESSION_OURS);
 		return;
 	}
-	/* Another address may have won: TLS has not failed there. fell_back
-	 * stays: two addresses that win in turn have an end. */
+	/* If another address has won, TLS has not failed at that address.
+	 * fell_back stays set, else two addresses that win in turn would be
+	 * connected to without end. */
 	if (strcmp(s->c.relay, s->reach.relay) != 0)
 		s->in_clear = false;
 	memcpy(s->c.peer, s->reach.peer, sizeof(s->c.peer));

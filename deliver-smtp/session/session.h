@@ -188,10 +188,11 @@ bool domain_failed(struct agent_delivery *d, const char *dsn, const char *text);
  * policies: then it is as secure as a new one would be. So it is for another
  * next hop of the same shared destination, none of which has a policy of its
  * own; that one is looked up first, and the connection is used if its host is
- * one of those that were found. An end while that lookup is under way is told,
- * too: queue-send, which has given the number to the delivery, does nothing
- * then. Its server may close it or speak, and its time may end, at any moment.
- * All are closed before the link to queue-send is. */
+ * one of those that were found. If the connection ends during that lookup,
+ * agent_connection_closed() is called as well; queue-send has given the number
+ * to the delivery, and ignores the call. At any moment the server may close the
+ * connection or speak, and the time of the connection may end. All connections
+ * are closed before the link to queue-send is. */
 
 /* Is the connection to stay open behind this delivery? */
 bool

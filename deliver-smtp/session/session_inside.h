@@ -21,7 +21,7 @@ struct session {
 	bool reused;         /* c was kept by an earlier delivery */
 	bool lockstep;       /* pipelining went wrong in this session */
 	bool in_clear;       /* TLS failed with the current address */
-	bool fell_back;      /* to the clear: once for each address */
+	bool fell_back;      /* an address was connected to again, in clear */
 	uint64_t spare;      /* a kept connection that may be used; 0: none */
 	uint32_t left;     /* recipients without a report when the talk began */
 	uint32_t sessions; /* new connections that got past the handshake */
@@ -47,18 +47,19 @@ void session_finish(struct session *s, enum session_result result);
 /* The delivery is over for its owner. */
 void session_leave(struct session *s);
 
-/* Writes the other address of the sender into out. 1; 0: there is none, or the
- * address would be too long; -ENOMEM. */
+/* sender.c: write the address that the relay gets instead of the sender into
+ * out. 1; 0: no row of the map fits, or the address is too long; -ENOMEM. */
 int session_rewrite_sender(const struct sender_map *map,
     const struct agent_delivery *delivery, char out[ADDRESS_MAX + 1]);
 
-/* The next address, or next hop, follows: TLS has not failed there. */
+/* Forget that TLS failed, before the next address or next hop is tried. */
 void session_forget_tls(struct session *s);
-/* Is there a fallback, did no host get as far as MAIL, and did none lack the
- * TLS that is required? */
+/* May the delivery go to a fallback? There must be one, no host may have got as
+ * far as MAIL, and no host may lack the TLS that the next hop requires. */
 bool session_may_fall_back(const struct session *s);
-/* Then go there, and tell the log of the server `relay`, which is left; s->why
- * says why. False: there is none, or none that can be used. */
+/* Go to the next fallback if session_may_fall_back(), and log that the server
+ * `relay` is left for the reason s->why. False: the session stays as it is, or
+ * no fallback can be used. */
 bool session_fall_back(struct session *s, const char *relay);
 /* Recipients without a report. */
 uint32_t session_left(const struct session *s);

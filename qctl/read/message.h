@@ -43,7 +43,7 @@ struct recipient {
 	const char *reason; /* "4.4.1 connect to …", NULL */
 	const char *relay;  /* with a reason */
 	usec_t when_wall;   /* of the reason */
-	bool told;          /* with reasons: in a report to the sender */
+	bool told; /* all reasons so far are in reports to the sender */
 };
 
 /* The states that people see: names of directories. */

@@ -11,7 +11,7 @@
 struct note {
 	size_t at; /* from 1; 0: none */
 	usec_t when_wall;
-	bool told; /* of all reasons so far */
+	bool told; /* all reasons so far are in reports to the sender */
 };
 
 struct notes {

@@ -1,4 +1,4 @@
-/* The addresses on the command line of `qctl route'. */
+/* Addresses that `qctl route' is asked about: recipients and --sender. */
 #include "qctl/routing/rules.h"
 
 #include <errno.h>
@@ -14,7 +14,7 @@
 #include "route/nexthop.h"
 #include "route/sender_rewrite.h"
 
-/* A domain that DNS cannot have, `sendmail' and most servers refuse. */
+/* Refuse a domain that DNS cannot have, as `sendmail' does. */
 static int
 judge_domain(const char *domain, const char **ret_why)
 {

@@ -50,7 +50,7 @@ struct search {
 	const struct alias **seen; /* aliases that were shown */
 	size_t nseen;
 	bool undeliverable;
-	bool over_smtp; /* some mail */
+	bool over_smtp; /* mail of a recipient goes over SMTP */
 	struct alias administrator;
 	struct alias_member reader;
 };
@@ -413,7 +413,7 @@ resolve_all(const struct options *o, struct search *x)
 	return r;
 }
 
-/* An exit code. */
+/* Resolve the addresses and print the answer. An exit code. */
 static int
 answer(const struct options *o, struct search *x)
 {

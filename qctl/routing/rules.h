@@ -26,19 +26,22 @@ void destination_end(void);
 
 /* ---- address.c ---- */
 
-/* Writes an address of the command line, or of a member, into out, where it has
- * no domain with this one, as queue-inject and an expansion do: the domain
- * decides about the route. -EINVAL, -ENAMETOOLONG with the reason; -ENOMEM. */
+/* Write an address into out. An address without a domain gets `domain`, as in
+ * queue-inject and in the expansion of an alias. -EINVAL, -ENAMETOOLONG: the
+ * address cannot be a recipient, with the reason in *ret_why; -ENOMEM. */
 int address_complete(const char *domain, const char *written, struct buf *out,
     const char **ret_why);
-/* The same of --sender; nothing where there is none: an exit code. */
+/* address_complete() of --sender, with a complaint. out stays empty without
+ * --sender, and for `<>`. An exit code. */
 int address_take_sender(
     const struct options *o, const char *domain, struct buf *out);
 struct sender_map;
-/* The file of sender_rewrite, NULL without one: an exit code. */
+/* Load the file of sender_rewrite; *ret_map stays NULL if the parameter is
+ * empty. An exit code, with a complaint. */
 int address_load_rewrites(const struct options *o, const struct conf *conf,
     struct sender_map **ret_map);
-/* A line, or an object, for a sender that has another address over SMTP. */
+/* Append the other address that sender_rewrite gives the sender: a line, or
+ * with json an object. Nothing is appended if no row fits. -errno. */
 int address_add_rewrite(const struct conf *conf, const struct sender_map *map,
     const char *sender, bool json, struct buf *out);
 

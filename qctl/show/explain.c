@@ -16,13 +16,12 @@
 #define TEXT_MAX   2100
 #define POISON     "5.3.0 " /* of a recipient that is pending */
 
-/* Recipients of one domain, with one mark and one last reason, of whom the
- * sender was told alike. */
+/* Recipients with equal domain, mark, last reason and state of the report. */
 struct group {
 	enum rcpt_mark mark;
-	const char *told;
-	char *address; /* the first */
-	char *reason;  /* "" : none */
+	const char *told; /* state of the report; "": not failed */
+	char *address;    /* the first */
+	char *reason;     /* "" : none */
 	usec_t when_wall;
 	uint32_t count;
 };
@@ -50,7 +49,7 @@ mark_index(enum rcpt_mark mark)
 
 /* ---- groups ---- */
 
-/* "": not failed. */
+/* The state of the report about a failed recipient. "": not failed. */
 static const char *
 told_of(const struct recipient *one)
 {

@@ -34,7 +34,7 @@ int sentence_add_time(struct buf *out, usec_t wall, usec_t now_wall);
 int sentence_add_not_asked(struct buf *out, int error);
 /* "1 recipient", "7 recipients". */
 int sentence_add_recipients(struct buf *out, uint64_t count);
-/* A line with "And 7 recipients more."; 0: nothing. */
+/* Append the line "And 7 recipients more."; a count of 0 appends nothing. */
 int sentence_add_more(struct buf *out, uint32_t count);
 /* " (alice: new disk)": the operator, and the reason if there is one. */
 int sentence_add_hold(

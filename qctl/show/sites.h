@@ -10,13 +10,14 @@
 
 /* A word of the command line. -EINVAL with the complaint: too many. */
 int sites_add_pattern(struct options *o, const char *word, struct buf *error);
-/* The same of an address, for VERB_ROUTE; its domain may be missing. */
+/* Is the word an address? The domain may be missing. */
 bool sites_is_address(const char *word);
+/* sites_add_pattern() of an address, for VERB_ROUTE. */
 int sites_add_address(struct options *o, const char *word, struct buf *error);
 /* Shows what options.sites asks for: an exit code. */
 int sites_show(const struct options *o, const char *instance);
-/* Is a destination there that destination_matches()? True also where the table
- * cannot be read. */
+/* Does the table of destinations have one that destination_matches()? True as
+ * well if the table cannot be read. */
 bool sites_have(const char *pattern, const char *instance);
 
 /* One row, for people or for programs, with its end; text is cleaned. now: the

@@ -189,8 +189,8 @@ trace_run(struct worker *w, void *arg)
 	return 0;
 }
 
-/* The word may be a server, which the table of destinations does not have, or a
- * domain of recipients, whose next hop is another. */
+/* Say that no destination fits the word. The word may be the name of a server,
+ * which is in no table, or a recipient's domain that has another next hop. */
 static void
 trace_tell_waits(const char *program, const char *shown)
 {

@@ -202,7 +202,7 @@ unless_absent(int r, struct buf *ret_error)
 	return 0;
 }
 
-/* The error says which parameter names the file. */
+/* Let an error about a file name the parameter of that file. */
 static int
 named(const struct conf *conf, int r, struct buf *error)
 {

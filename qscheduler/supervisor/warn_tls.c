@@ -167,7 +167,7 @@ is_local_socket(const char *key)
 	return strncmp(key, "unix:", strlen("unix:")) == 0;
 }
 
-/* The level that holds, where an agent has a password. */
+/* An agent that has a password for a server raises `may` to `encrypt`. */
 static enum tls_level
 level_with_password(const struct conf *conf, enum tls_level level)
 {
@@ -206,7 +206,7 @@ warn_passwords(
 	return r;
 }
 
-/* ---- fallbacks that are secured less than the mail that they may get ---- */
+/* ---- fallbacks with a lower level of TLS than the mail for them ---- */
 
 static enum tls_level
 level_of_fallback(const struct conf *conf, const struct conf_transport *t,
@@ -249,7 +249,7 @@ warn_fallback(const struct conf *conf, const struct conf_transport *t,
 	return r;
 }
 
-/* Levels below `encrypt` hold back no mail. */
+/* Without a row of `encrypt` or `verify`, no mail needs a level. */
 static int
 warn_fallbacks(
     const struct conf *conf, const struct tables *tables, struct buf *out)

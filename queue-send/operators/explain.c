@@ -112,8 +112,9 @@ explain_queue(struct explanation *x)
 
 /* ---- a destination ---- */
 
-/* DEAD, or its window, of the destination that a next hop shares where that is
- * known. The table is asked as for a message that comes. */
+/* Say whether the destination of a next hop is dead, or how full its window is.
+ * A next hop may share a destination with others; SITUATION_UNPLACED: that
+ * destination is not known yet. */
 static void
 explain_site(struct explanation *x, uint32_t transport, const char *name)
 {

@@ -101,8 +101,9 @@ void
 delivery_begin(struct send *s, struct delivery *d, struct agent_link *agent);
 /* Has an agent a delivery of the message? */
 bool delivery_is_of(const struct send *s, const struct message *m);
-/* The destination of a next hop that may share one: what an agent said, or that
- * of a delivery; NULL: not known. Good until the next call. */
+/* The destination of a next hop that may share a destination: the last answer
+ * of an agent, else the destination of a delivery under way. NULL: not known.
+ * Valid until the event loop goes on. */
 const char *
 delivery_destination(struct send *s, uint32_t transport, const char *nexthop);
 /* Agents end the deliveries of the message, of NULL all deliveries, that have

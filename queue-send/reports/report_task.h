@@ -55,7 +55,7 @@ struct report_task {
 		struct queue_id id;
 	} made_alone[REPORTS_ALONE_MAX];
 	uint32_t nalone;
-	bool left;         /* another task is to tell of other recipients */
+	bool left;         /* recipients remain for another task */
 	bool wanting;      /* with `look`: there would */
 	uint32_t unwanted; /* recipients that failed, of whom the sender wants
 			      no report */
@@ -111,8 +111,8 @@ struct report_rcpts {
 
 /* Count the recipients that a report of this kind is to name. */
 int report_rcpts_find(struct report_rcpts *w, enum report_kind kind);
-/* Each of them once. Stops when each() returns other than 0, and returns that.
- */
+/* Call each() once for each recipient. Stops when each() returns other than 0,
+ * and returns that number. */
 int report_rcpts_tell(struct report_rcpts *w,
     int (*each)(void *arg, const struct report_rcpt *to), void *arg);
 void report_rcpts_done(struct report_rcpts *w);

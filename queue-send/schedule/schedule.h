@@ -50,10 +50,10 @@ rollup_find(struct send *s, uint32_t transport, const char *nexthop);
 /* An agent said so. site "": the next hop has its own. */
 void rollup_note(struct send *s, uint32_t transport, const char *nexthop,
     const char *site, uint32_t seconds);
-/* Can the next hop have a destination that next hops share? */
+/* May the next hop share a destination with other next hops (MX roll-up)? */
 bool rollup_may_be_shared(
     const struct send *s, uint32_t transport, const char *nexthop);
-/* Is the entry at such a destination? */
+/* Is the entry at a shared destination? */
 bool rollup_is_shared(const struct send *s, const struct sched_entry *e);
 /* Is the agent to say where the entry, which is for this next hop, belongs? */
 bool rollup_is_asked(

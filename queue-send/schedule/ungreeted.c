@@ -310,9 +310,9 @@ ungreeted_is_held(struct send *s, uint32_t transport, const char *name,
 }
 
 /* Deliveries that wait longest for a greeting end, as many as destinations
- * without a delivery wait for a slot: each of these gets its turn. Called when
- * all that are held have just been asked again: one that is dead by now, or has
- * no mail left, is not held any more. */
+ * without a delivery wait for a slot: each of these gets its turn. Called after
+ * all held destinations were asked again, so that none of them is dead or
+ * without mail. */
 static void
 give_way(struct send *s)
 {
