@@ -41,12 +41,10 @@ static void
 make_domain(struct fuzz_in *in, char out[32])
 {
 	unsigned n = 1 + (unsigned)fuzz_number(in, 1) % 4;
+	int len = snprintf(out, 32, "%s", label(in));
 
-	snprintf(out, 32, "%s", label(in));
-	while (--n > 0) {
-		strcat(out, ".");
-		strcat(out, label(in));
-	}
+	while (--n > 0)
+		len += snprintf(out + len, 32 - (size_t)len, ".%s", label(in));
 }
 
 static void

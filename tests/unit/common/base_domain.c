@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/buf.h"
 #include "idn_seam.h"
 
 /* clang-format off */
@@ -68,6 +69,21 @@ Test(domain, F15_one_spelling)
 	}
 }
 
+/* The piece n times between two texts, until the next call. */
+static const char *
+repeated(const char *before, int n, const char *piece, const char *behind)
+{
+	static struct buf text;
+	int r;
+
+	buf_reset(&text);
+	r = buf_add_str(&text, before);
+	while (r == 0 && n-- > 0)
+		r = buf_add_str(&text, piece);
+	cr_assert_eq(r < 0 ? r : buf_add_str(&text, behind), 0);
+	return buf_str(&text);
+}
+
 Test(domain, lengths)
 {
 	char out[DOMAIN_MAX + 1], folded[ADDRESS_FOLDED_MAX + 1];
@@ -99,45 +115,37 @@ Test(domain, lengths)
 		memcpy(text + 2 * i, "ü", 3);
 	cr_expect_eq(domain_normalize(text, out, &why), -EINVAL);
 	cr_expect_str_eq(why, "a label of the domain is too long");
-	for (text[0] = '\0', i = 0; i < 20; i++)
-		strcat(text, "üüüüüüüüüü.");
-	cr_expect_eq(domain_normalize(text, out, &why), -EINVAL);
+	cr_expect_eq(
+	    domain_normalize(repeated("", 20, "üüüüüüüüüü.", ""), out, &why),
+	    -EINVAL);
 	cr_expect_str_eq(why, "the domain is too long");
 }
 
-/* A label of an "a" and n accents above it. */
+/* A label of an "a" and n accents above the letter. */
 static const char *
 accents(int n)
 {
-	static char text[1024];
-	int i;
-
-	strcpy(text, "a");
-	for (i = 0; i < n; i++)
-		memcpy(text + 1 + 2 * i, "\u0301", 3);
-	strcat(text, ".example");
-	return text;
+	return repeated("a", n, "\u0301", ".example");
 }
 
 /* mutation: common/base/domain.c, why_too_long() without a limit. */
 Test(domain, what_is_too_long_is_refused_without_libidn2)
 {
-	char out[DOMAIN_MAX + 1], text[2048] = "";
+	char out[DOMAIN_MAX + 1];
 	const char *why = "";
-	int i;
 
 	idn_seam_conversions = 0;
 	cr_expect_eq(domain_normalize(accents(252), out, &why), -EINVAL);
 	cr_expect_str_eq(why, "a label of the domain is too long");
-	for (i = 0; i < 128; i++)
-		strcat(text, "ü.");
-	cr_expect_eq(domain_normalize(text, out, &why), -EINVAL);
+	cr_expect_eq(
+	    domain_normalize(repeated("", 128, "ü.", ""), out, &why), -EINVAL);
 	cr_expect_str_eq(why, "the domain is too long");
 	cr_expect_eq(idn_seam_conversions, 0);
 	/* Each of these dots ends a label. */
-	for (text[0] = '\0', i = 0; i < 4; i++)
-		strcat(text, "ü。üüüüü．üüüüüüü｡üüüüüüü.");
-	cr_expect_eq(domain_normalize(text, out, &why), 0);
+	cr_expect_eq(
+	    domain_normalize(
+		repeated("", 4, "ü。üüüüü．üüüüüüü｡üüüüüüü.", ""), out, &why),
+	    0);
 	cr_expect_eq(domain_normalize(accents(240), out, &why), -EINVAL,
 	    "its A-label is too long");
 	cr_expect_eq(idn_seam_conversions, 2);

@@ -16,7 +16,7 @@ put(const char *text)
 {
 	int fd;
 
-	strcpy(path + sizeof(path) - 7, "XXXXXX");
+	memcpy(path + sizeof(path) - 7, "XXXXXX", 7);
 	fd = mkstemp(path);
 	cr_assert_geq(fd, 0);
 	cr_assert_eq(io_write_all(fd, text, strlen(text)), 0);

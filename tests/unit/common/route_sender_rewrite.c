@@ -2,6 +2,7 @@
 
 #include <criterion/criterion.h>
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -20,6 +21,14 @@ load(const char *text, struct sender_map **ret, struct buf *error)
 	r = sender_map_load(path, &sender_rewrite_kind, ret, error);
 	unlink(path);
 	return r;
+}
+
+/* A sender with so many octets in front of the at sign. */
+static void
+fill(char out[ADDRESS_MAX + 1], size_t local)
+{
+	memset(out, 'a', local);
+	snprintf(out + local, ADDRESS_MAX + 1 - local, "@one.example");
 }
 
 /* mutation: common/route/sender_rewrite.c, sender_rewrite() drops the local
@@ -71,14 +80,10 @@ Test(sender_rewrite, C13_the_other_address_of_a_sender)
 		    out, rows[i].other == NULL ? "" : rows[i].other);
 	}
 	/* The longest that fits, and one that does not. */
-	memset(sender, 'a', sizeof(sender));
-	strcpy(sender + ADDRESS_MAX - strlen("@xn--bcher-kva.example"),
-	    "@one.example");
+	fill(sender, ADDRESS_MAX - strlen("@xn--bcher-kva.example"));
 	cr_expect_eq(sender_rewrite(map, sender, out), 1);
 	cr_expect_eq(strlen(out), ADDRESS_MAX);
-	memset(sender, 'a', sizeof(sender));
-	strcpy(sender + ADDRESS_MAX + 1 - strlen("@xn--bcher-kva.example"),
-	    "@one.example");
+	fill(sender, ADDRESS_MAX + 1 - strlen("@xn--bcher-kva.example"));
 	cr_expect_eq(sender_rewrite(map, sender, out), 0);
 	again = sender_map_ref(map);
 	sender_map_free(&map);

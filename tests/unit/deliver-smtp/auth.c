@@ -52,7 +52,7 @@ gsasl_base64_to(const char *in, size_t len, char **ret_out, size_t *ret_len)
 	EVP_EncodeBlock(
 	    (unsigned char *)out, (const unsigned char *)in, (int)len);
 	if (len == 18)
-		strcpy(out, "rOprNGfwEbeRWgbNEkqO");
+		memcpy(out, "rOprNGfwEbeRWgbNEkqO", 21);
 	*ret_out = out;
 	if (ret_len != NULL)
 		*ret_len = strlen(out);

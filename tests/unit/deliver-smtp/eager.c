@@ -72,7 +72,8 @@ Test(eager, N7_room_in_the_socket_says_nothing_of_a_kept_connection)
 	size_t i;
 
 	for (i = 0; i < LONG_LINES; i++)
-		strcat(content + i * strlen(LONG_LINE), LONG_LINE);
+		memcpy(content + i * strlen(LONG_LINE), LONG_LINE,
+		    sizeof(LONG_LINE));
 	bench_open(&b, content, strlen(content));
 	b.reuse = true;
 	bench_template(dir);

@@ -2,6 +2,7 @@
 
 #include <criterion/criterion.h>
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 /* clang-format off */
@@ -103,13 +104,13 @@ Test(verp, the_stored_form_of_a_sender)
 	}
 	cr_expect_eq(verp_restore("\"a list-b=c\"@d", "b@c", stored), 1);
 	cr_expect_str_eq(stored, "\"a list-\"@d-@[]");
-	strcpy(stored, "untouched");
+	snprintf(stored, sizeof(stored), "untouched");
 	for (i = 0; i < ARRAY_LEN(others); i++)
 		cr_expect_eq(
 		    verp_restore(others[i].sender, others[i].recipient, stored),
 		    0, "%s", others[i].sender);
 	memset(out, 'l', ADDRESS_MAX);
-	strcpy(out + ADDRESS_MAX - 5, "b=c@d");
+	memcpy(out + ADDRESS_MAX - 6, "-b=c@d", 7);
 	cr_expect_eq(verp_restore(out, "b@c", stored), 0);
 	cr_expect_str_eq(stored, "untouched");
 }
@@ -132,7 +133,7 @@ Test(verp, the_limit_is_that_of_addresses)
 	/* list-, @s */
 	cr_expect_eq(expand_long(ADDRESS_MAX - 7, out), 0);
 	cr_expect_eq(strlen(out), ADDRESS_MAX);
-	strcpy(out, "untouched");
+	snprintf(out, sizeof(out), "untouched");
 	cr_expect_eq(expand_long(ADDRESS_MAX - 6, out), -ENAMETOOLONG);
 	cr_expect_str_eq(out, "untouched");
 	/* a local part above 64 octets, a path above 256: carried */

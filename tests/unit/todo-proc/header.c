@@ -36,7 +36,8 @@ column(int n)
 static char *
 header_with_hops(uint32_t n, size_t line)
 {
-	char *text = malloc(n * line + 64), *at = text;
+	static const char end[] = "From: a@b\n\nReceived: body\n";
+	char *text = malloc(n * line + sizeof(end)), *at = text;
 	uint32_t i;
 
 	cr_assert_not_null(text);
@@ -46,7 +47,7 @@ header_with_hops(uint32_t n, size_t line)
 		at[line - 1] = '\n';
 		at += line;
 	}
-	strcpy(at, "From: a@b\n\nReceived: body\n");
+	memcpy(at, end, sizeof(end));
 	return text;
 }
 
