@@ -14,69 +14,26 @@
 #include <unistd.h>
 
 #include "base/io.h"
+#include "base_dir.h"
 #include "qscheduler/supervisor/supervisor.h"
 
-static char dir[32], path[64];
-static struct base base;
-static struct buf error;
-static struct daemon_users users;
-
-static void
-set_up(void)
-{
-	snprintf(dir, sizeof(dir), "/tmp/base-XXXXXX");
-	cr_assert(mkdtemp(dir) != NULL);
-	snprintf(path, sizeof(path), "%s/queue", dir);
-	users = (struct daemon_users){
-		.qmailq = geteuid(),
-		.qmails = geteuid(),
-		.qmailr = geteuid(),
-		.qmail = getegid(),
-		.private = true,
-	};
-}
-
-static void
-remove_tree(void)
-{
-	char *const argv[] = { (char[]){ "rm" }, (char[]){ "-rf" }, dir, NULL };
-
-	execv("/bin/rm", argv);
-	_exit(1);
-}
-
-static void
-tear_down(void)
-{
-	buf_done(&error);
-	if (fork() == 0)
-		remove_tree();
-}
-
-TestSuite(base, .init = set_up, .fini = tear_down);
-
-static int
-open_it(const char *where)
-{
-	buf_reset(&error);
-	return base_open(&base, where, &users, &error);
-}
+TestSuite(base, .init = base_dir_setup, .fini = base_dir_teardown);
 
 Test(base, made_locked_listed)
 {
 	struct stat st;
 
-	cr_assert_eq(open_it(path), 0);
-	cr_assert_eq(stat(path, &st), 0);
+	cr_assert_eq(base_dir_open(base_dir.path), 0);
+	cr_assert_eq(stat(base_dir.path, &st), 0);
 	cr_expect_eq(st.st_mode & 07777, 0700);
-	cr_assert_eq(base_list_add(&base, 7, &error), 0);
-	cr_assert_eq(base_list_add(&base, 4095, &error), 0);
-	base_close(&base);
+	cr_assert_eq(base_list_add(&base_dir.base, 7, &base_dir.error), 0);
+	cr_assert_eq(base_list_add(&base_dir.base, 4095, &base_dir.error), 0);
+	base_close(&base_dir.base);
 
-	cr_assert_eq(open_it(path), 0);
-	cr_expect(base.listed[7] && base.listed[4095]);
-	cr_expect_not(base.listed[1]);
-	base_close(&base);
+	cr_assert_eq(base_dir_open(base_dir.path), 0);
+	cr_expect(base_dir.base.listed[7] && base_dir.base.listed[4095]);
+	cr_expect_not(base_dir.base.listed[1]);
+	base_close(&base_dir.base);
 }
 
 /* A process that has the base, and a child that it forked a moment ago: each
@@ -91,7 +48,7 @@ start_holder(bool with_child, int *ret_said)
 	pid = fork();
 	cr_assert(pid >= 0);
 	if (pid == 0) {
-		if (open_it(path) < 0)
+		if (base_dir_open(base_dir.path) < 0)
 			_exit(1);
 		if (with_child && fork() == 0)
 			(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -113,12 +70,13 @@ Test(base, P2_one_supervisor_at_a_time)
 	pid_t pid = start_holder(false, &said), who;
 
 	cr_assert_eq(io_read_all(said, &who, sizeof(who)), sizeof(who));
-	cr_expect_eq(open_it(path), -EBUSY);
-	cr_expect(strstr(buf_str(&error), "another qscheduler") != NULL);
+	cr_expect_eq(base_dir_open(base_dir.path), -EBUSY);
+	cr_expect(
+	    strstr(buf_str(&base_dir.error), "another qscheduler") != NULL);
 	snprintf(holder, sizeof(holder), "runs on it, pid %d", (int)pid);
-	cr_expect(strstr(buf_str(&error), "pid") == NULL ||
-		strstr(buf_str(&error), holder) != NULL,
-	    "%s", buf_str(&error));
+	cr_expect(strstr(buf_str(&base_dir.error), "pid") == NULL ||
+		strstr(buf_str(&base_dir.error), holder) != NULL,
+	    "%s", buf_str(&base_dir.error));
 	cr_assert_eq(kill(pid, SIGKILL), 0);
 	cr_assert_eq(waitpid(pid, NULL, 0), pid);
 	close(said);
@@ -134,8 +92,9 @@ Test(base, P2_a_child_before_its_exec_does_not_keep_the_next_supervisor_away)
 	cr_assert_eq(io_read_all(said, who, sizeof(who)), sizeof(who));
 	cr_assert_eq(kill(pid, SIGKILL), 0);
 	cr_assert_eq(waitpid(pid, NULL, 0), pid);
-	cr_expect_eq(open_it(path), 0, "%s", buf_str(&error));
-	base_close(&base);
+	cr_expect_eq(
+	    base_dir_open(base_dir.path), 0, "%s", buf_str(&base_dir.error));
+	base_close(&base_dir.base);
 	close(said);
 }
 
@@ -144,60 +103,60 @@ Test(base, another_one_in_its_place_is_another)
 	char away[80];
 	uint64_t was;
 
-	cr_assert_eq(open_it(path), 0);
-	was = base_identity(&base);
+	cr_assert_eq(base_dir_open(base_dir.path), 0);
+	was = base_identity(&base_dir.base);
 	cr_expect_neq(was, 0);
-	base_close(&base);
-	cr_assert_eq(open_it(path), 0);
-	cr_expect_eq(base_identity(&base), was, "the same");
-	base_close(&base);
-	snprintf(away, sizeof(away), "%s/away", dir);
-	cr_assert_eq(rename(path, away), 0);
-	cr_assert_eq(open_it(path), 0);
-	cr_expect_neq(base_identity(&base), was);
-	base_close(&base);
+	base_close(&base_dir.base);
+	cr_assert_eq(base_dir_open(base_dir.path), 0);
+	cr_expect_eq(base_identity(&base_dir.base), was, "the same");
+	base_close(&base_dir.base);
+	snprintf(away, sizeof(away), "%s/away", base_dir.dir);
+	cr_assert_eq(rename(base_dir.path, away), 0);
+	cr_assert_eq(base_dir_open(base_dir.path), 0);
+	cr_expect_neq(base_identity(&base_dir.base), was);
+	base_close(&base_dir.base);
 }
 
 Test(base, shared_base_may_be_passed_by_all)
 {
 	struct stat st;
 
-	users.private = false;
+	base_dir.users.private = false;
 	umask(077);
-	cr_assert_eq(open_it(path), 0);
-	cr_assert_eq(stat(path, &st), 0);
+	cr_assert_eq(base_dir_open(base_dir.path), 0);
+	cr_assert_eq(stat(base_dir.path, &st), 0);
 	cr_expect_eq(st.st_mode & 07777, 0755);
-	base_close(&base);
+	base_close(&base_dir.base);
 }
 
 Test(base, F5_places_that_are_refused)
 {
 	char other[64];
 
-	cr_expect_eq(open_it("relative/queue"), -EINVAL);
-	snprintf(other, sizeof(other), "%s/none/queue", dir);
-	cr_expect_eq(open_it(other), -ENOENT);
-	cr_expect(strstr(buf_str(&error), "directory above") != NULL);
+	cr_expect_eq(base_dir_open("relative/queue"), -EINVAL);
+	snprintf(other, sizeof(other), "%s/none/queue", base_dir.dir);
+	cr_expect_eq(base_dir_open(other), -ENOENT);
+	cr_expect(strstr(buf_str(&base_dir.error), "directory above") != NULL);
 
-	snprintf(other, sizeof(other), "%s/real", dir);
+	snprintf(other, sizeof(other), "%s/real", base_dir.dir);
 	cr_assert_eq(mkdir(other, 0700), 0);
-	cr_assert_eq(symlink(other, path), 0);
-	cr_expect(open_it(path) < 0);
-	cr_expect(strstr(buf_str(&error), "not a link") != NULL);
-	cr_assert_eq(unlink(path), 0);
+	cr_assert_eq(symlink(other, base_dir.path), 0);
+	cr_expect(base_dir_open(base_dir.path) < 0);
+	cr_expect(strstr(buf_str(&base_dir.error), "not a link") != NULL);
+	cr_assert_eq(unlink(base_dir.path), 0);
 
-	cr_assert_eq(mkdir(path, 0700), 0);
-	cr_assert_eq(chmod(path, 0777), 0);
-	cr_expect_eq(open_it(path), -EPERM);
-	cr_assert_eq(chmod(path, 0700), 0);
-	cr_assert_eq(chmod(dir, 0777), 0);
-	cr_expect_eq(open_it(path), -EPERM);
-	cr_assert_eq(chmod(dir, 01777), 0); /* as /tmp is */
-	cr_expect_eq(open_it(path), 0);
-	base_close(&base);
+	cr_assert_eq(mkdir(base_dir.path, 0700), 0);
+	cr_assert_eq(chmod(base_dir.path, 0777), 0);
+	cr_expect_eq(base_dir_open(base_dir.path), -EPERM);
+	cr_assert_eq(chmod(base_dir.path, 0700), 0);
+	cr_assert_eq(chmod(base_dir.dir, 0777), 0);
+	cr_expect_eq(base_dir_open(base_dir.path), -EPERM);
+	cr_assert_eq(chmod(base_dir.dir, 01777), 0); /* as /tmp is */
+	cr_expect_eq(base_dir_open(base_dir.path), 0);
+	base_close(&base_dir.base);
 	if (geteuid() == 0) {
-		cr_assert_eq(chown(path, 65534, 65534), 0);
-		cr_expect_eq(open_it(path), -EPERM);
+		cr_assert_eq(chown(base_dir.path, 65534, 65534), 0);
+		cr_expect_eq(base_dir_open(base_dir.path), -EPERM);
 	}
 }
 
@@ -207,7 +166,7 @@ write_list(const char *text, size_t len)
 	char list[80];
 	int fd;
 
-	snprintf(list, sizeof(list), "%s/queues", path);
+	snprintf(list, sizeof(list), "%s/queues", base_dir.path);
 	fd = open(list, O_WRONLY | O_CREAT | O_TRUNC, 0644);
 	cr_assert(fd >= 0);
 	cr_assert_eq(write(fd, text, len), (ssize_t)len);
@@ -234,16 +193,18 @@ Test(base, lists_as_people_write_them)
 	};
 	size_t i;
 
-	cr_assert_eq(mkdir(path, 0700), 0);
+	cr_assert_eq(mkdir(base_dir.path, 0700), 0);
 	for (i = 0; i < ARRAY_LEN(rows); i++) {
 		write_list(rows[i].text, rows[i].len);
-		cr_expect_eq(open_it(path), rows[i].want, "row %zu", i);
+		cr_expect_eq(
+		    base_dir_open(base_dir.path), rows[i].want, "row %zu", i);
 		if (rows[i].want == 0) {
-			cr_expect_eq(base.listed[1], rows[i].len > 0);
-			base_close(&base);
+			cr_expect_eq(base_dir.base.listed[1], rows[i].len > 0);
+			base_close(&base_dir.base);
 		} else {
-			cr_expect(strstr(buf_str(&error), "queues:2:") != NULL,
-			    "row %zu: %s", i, buf_str(&error));
+			cr_expect(strstr(buf_str(&base_dir.error),
+				      "queues:2:") != NULL,
+			    "row %zu: %s", i, buf_str(&base_dir.error));
 		}
 	}
 }
@@ -252,16 +213,16 @@ Test(base, a_list_that_is_no_file)
 {
 	char list[80];
 
-	cr_assert_eq(mkdir(path, 0700), 0);
-	snprintf(list, sizeof(list), "%s/queues", path);
+	cr_assert_eq(mkdir(base_dir.path, 0700), 0);
+	snprintf(list, sizeof(list), "%s/queues", base_dir.path);
 	cr_assert_eq(mkdir(list, 0700), 0);
-	cr_expect_eq(open_it(path), -EISDIR);
+	cr_expect_eq(base_dir_open(base_dir.path), -EISDIR);
 	cr_assert_eq(rmdir(list), 0);
 	cr_assert_eq(symlink("/etc/passwd", list), 0);
-	cr_expect_eq(open_it(path), -ELOOP);
+	cr_expect_eq(base_dir_open(base_dir.path), -ELOOP);
 	cr_assert_eq(unlink(list), 0);
 	cr_assert_eq(symlink("/etc/passwd", list), 0);
-	cr_expect_eq(open_it(path), -ELOOP);
+	cr_expect_eq(base_dir_open(base_dir.path), -ELOOP);
 }
 
 /* Every combination of facts; the table is that of docs/SUPERVISION.md. */
@@ -304,7 +265,7 @@ put_file(const char *where)
 	char file[128];
 	int fd;
 
-	snprintf(file, sizeof(file), "%s/queue1/%s", path, where);
+	snprintf(file, sizeof(file), "%s/queue1/%s", base_dir.path, where);
 	fd = open(file, O_WRONLY | O_CREAT, 0600);
 	cr_assert(fd >= 0, "%s", file);
 	close(fd);
@@ -315,7 +276,7 @@ drop_file(const char *where)
 {
 	char file[128];
 
-	snprintf(file, sizeof(file), "%s/queue1/%s", path, where);
+	snprintf(file, sizeof(file), "%s/queue1/%s", base_dir.path, where);
 	cr_assert_eq(unlink(file), 0);
 }
 
@@ -342,21 +303,21 @@ Test(base, D20_what_counts_as_mail)
 	struct base_facts facts = { 0 };
 	size_t i;
 
-	cr_assert_eq(open_it(path), 0);
-	cr_assert_eq(base_make(&base, 1, 2, &error), 0);
-	cr_expect(base.listed[1]);
-	base_inspect(&base, 1, &facts);
+	cr_assert_eq(base_dir_open(base_dir.path), 0);
+	cr_assert_eq(base_make(&base_dir.base, 1, 2, &base_dir.error), 0);
+	cr_expect(base_dir.base.listed[1]);
+	base_inspect(&base_dir.base, 1, &facts);
 	cr_expect(facts.there && facts.marked && facts.listed && !facts.mail);
 	for (i = 0; i < ARRAY_LEN(rows); i++) {
 		put_file(rows[i].file);
-		base_inspect(&base, 1, &facts);
+		base_inspect(&base_dir.base, 1, &facts);
 		cr_expect_eq(facts.mail, rows[i].want, "%s", rows[i].file);
 		drop_file(rows[i].file);
 	}
-	base_inspect(&base, 2, &facts);
+	base_inspect(&base_dir.base, 2, &facts);
 	cr_expect(!facts.there && !facts.marked);
 	cr_expect_eq(facts.error, -ENOENT);
-	base_close(&base);
+	base_close(&base_dir.base);
 }
 
 /* What an operator may have left there. */
@@ -365,19 +326,19 @@ Test(base, D16_what_is_no_file_in_maildrop_is_no_mail)
 	struct base_facts facts = { 0 };
 	char drop[128];
 
-	cr_assert_eq(open_it(path), 0);
-	cr_assert_eq(base_make(&base, 1, 2, &error), 0);
+	cr_assert_eq(base_dir_open(base_dir.path), 0);
+	cr_assert_eq(base_make(&base_dir.base, 1, 2, &base_dir.error), 0);
 	snprintf(drop, sizeof(drop),
-	    "%s/queue1/gate/maildrop/7.0123456789abcdef", path);
+	    "%s/queue1/gate/maildrop/7.0123456789abcdef", base_dir.path);
 	cr_assert_eq(mkdir(drop, 0700), 0);
-	base_inspect(&base, 1, &facts);
+	base_inspect(&base_dir.base, 1, &facts);
 	cr_expect_not(facts.mail);
-	cr_expect_eq(base_seal(&base, 1), 1);
+	cr_expect_eq(base_seal(&base_dir.base, 1), 1);
 	cr_assert_eq(rmdir(drop), 0);
 	cr_assert_eq(symlink("/etc/passwd", drop), 0);
-	base_inspect(&base, 1, &facts);
+	base_inspect(&base_dir.base, 1, &facts);
 	cr_expect_not(facts.mail);
-	base_close(&base);
+	base_close(&base_dir.base);
 }
 
 /* A crash between the directory and its line, and a second run of it all. */
@@ -385,14 +346,16 @@ Test(base, D24_making_is_repeatable)
 {
 	struct base_room room = { 0 };
 
-	cr_assert_eq(open_it(path), 0);
-	cr_assert_eq(spool_create(path, 3, 2, &base.owner), 0);
-	cr_expect_not(base.listed[3]);
-	cr_assert_eq(base_make(&base, 3, 2, &error), 0);
-	cr_expect(base.listed[3]);
-	cr_assert_eq(base_make(&base, 3, 2, &error), 0);
-	cr_expect_eq(base_check(&base, 3, &(struct room_want){ 0 }, &room), 0);
-	base_close(&base);
+	cr_assert_eq(base_dir_open(base_dir.path), 0);
+	cr_assert_eq(
+	    spool_create(base_dir.path, 3, 2, &base_dir.base.owner), 0);
+	cr_expect_not(base_dir.base.listed[3]);
+	cr_assert_eq(base_make(&base_dir.base, 3, 2, &base_dir.error), 0);
+	cr_expect(base_dir.base.listed[3]);
+	cr_assert_eq(base_make(&base_dir.base, 3, 2, &base_dir.error), 0);
+	cr_expect_eq(
+	    base_check(&base_dir.base, 3, &(struct room_want){ 0 }, &room), 0);
+	base_close(&base_dir.base);
 }
 
 /* mutation: qscheduler/queues/disk.c: disk_facts_of() begins with all 0. */

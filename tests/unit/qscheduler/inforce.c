@@ -9,53 +9,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "qscheduler/queues/base.h"
+#include "base_dir.h"
 
-static char dir[32], path[64];
-static struct base base;
-static struct buf error;
-static struct daemon_users users;
-
-static void
-set_up(void)
-{
-	snprintf(dir, sizeof(dir), "/tmp/base-XXXXXX");
-	cr_assert(mkdtemp(dir) != NULL);
-	snprintf(path, sizeof(path), "%s/queue", dir);
-	users = (struct daemon_users){
-		.qmailq = geteuid(),
-		.qmails = geteuid(),
-		.qmailr = geteuid(),
-		.qmail = getegid(),
-		.private = true,
-	};
-}
-
-static void
-remove_tree(void)
-{
-	char *const argv[] = { (char[]){ "rm" }, (char[]){ "-rf" }, dir, NULL };
-
-	execv("/bin/rm", argv);
-	_exit(1);
-}
-
-static void
-tear_down(void)
-{
-	buf_done(&error);
-	if (fork() == 0)
-		remove_tree();
-}
-
-TestSuite(inforce, .init = set_up, .fini = tear_down);
-
-static int
-open_it(const char *where)
-{
-	buf_reset(&error);
-	return base_open(&base, where, &users, &error);
-}
+TestSuite(inforce, .init = base_dir_setup, .fini = base_dir_teardown);
 
 static void
 put(const char *name, const char *text)
@@ -63,7 +19,7 @@ put(const char *name, const char *text)
 	char file[96];
 	FILE *f;
 
-	snprintf(file, sizeof(file), "%s/%s", dir, name);
+	snprintf(file, sizeof(file), "%s/%s", base_dir.dir, name);
 	f = fopen(file, "w");
 	cr_assert_not_null(f);
 	cr_assert_eq(fchmod(fileno(f), 0600), 0); /* as passwords need it */
@@ -77,7 +33,7 @@ expect(const char *name, const char *text)
 	char file[96], got[256] = "";
 	FILE *f;
 
-	snprintf(file, sizeof(file), "%s/%s", path, name);
+	snprintf(file, sizeof(file), "%s/%s", base_dir.path, name);
 	f = fopen(file, "r");
 	cr_assert_not_null(f, "%s", file);
 	cr_assert_eq(fread(got, 1, sizeof(got) - 1, f), strlen(text));
@@ -101,42 +57,48 @@ Test(inforce, F10_what_is_in_force_was_judged_itself)
 	struct conf conf = { 0 };
 	size_t i;
 
-	cr_assert_eq(open_it(path), 0);
+	cr_assert_eq(base_dir_open(base_dir.path), 0);
 	snprintf(text, sizeof(text),
 	    "queue_base = %s\nalias_file = %s/aliases\n"
 	    "routing_file = %s/routing\nprograms_file = %s/programs\n"
 	    "smtp_password_file = %s/passwords\n",
-	    path, dir, dir, dir, dir);
+	    base_dir.path, base_dir.dir, base_dir.dir, base_dir.dir,
+	    base_dir.dir);
 	put("conf", text);
 	put("aliases", "a: b\n");
 	put("routing", "a.test local\n");
 	put("programs", "");
 	put("passwords", "a.test me secret\n");
-	snprintf(file, sizeof(file), "%s/conf", dir);
-	cr_assert_eq(conf_load(file, &conf, &error), 0, "%s", buf_str(&error));
-	cr_expect_eq(inforce_write(&base, &conf, &error), 0);
+	snprintf(file, sizeof(file), "%s/conf", base_dir.dir);
+	cr_assert_eq(conf_load(file, &conf, &base_dir.error), 0, "%s",
+	    buf_str(&base_dir.error));
+	cr_expect_eq(inforce_write(&base_dir.base, &conf, &base_dir.error), 0);
 	expect("aliases", "a: b\n");
 	for (i = 0; i < ARRAY_LEN(rows); i++) {
 		put("aliases", "b: c\n");
 		put("routing", "b.test local\n");
 		put("passwords", "b.test me other\n");
 		put(rows[i].name, rows[i].wrong);
-		buf_reset(&error);
-		cr_expect_eq(inforce_write(&base, &conf, &error), -EINVAL);
-		cr_expect_not_null(strstr(buf_str(&error), rows[i].why), "%s",
-		    buf_str(&error));
+		buf_reset(&base_dir.error);
+		cr_expect_eq(
+		    inforce_write(&base_dir.base, &conf, &base_dir.error),
+		    -EINVAL);
 		cr_expect_not_null(
-		    strstr(buf_str(&error), "changed meanwhile"));
+		    strstr(buf_str(&base_dir.error), rows[i].why), "%s",
+		    buf_str(&base_dir.error));
+		cr_expect_not_null(
+		    strstr(buf_str(&base_dir.error), "changed meanwhile"));
 		expect("aliases", "a: b\n");
 		expect("routing", "a.test local\n");
 		expect("programs", "");
 		expect("passwords", "a.test me secret\n");
-		snprintf(file, sizeof(file), "%s/%s.next", path, rows[i].name);
+		snprintf(file, sizeof(file), "%s/%s.next", base_dir.path,
+		    rows[i].name);
 		cr_expect_eq(access(file, F_OK), -1);
 		put("programs", "");
 	}
 	conf_done(&conf);
-	base_close(&base);
+	base_close(&base_dir.base);
 }
 
 static bool
@@ -145,7 +107,7 @@ is_kept(const struct inforce_kept *kept, const char *name)
 	struct stat want, got;
 	size_t i;
 
-	cr_assert_eq(fstatat(base.fd, name, &want, 0), 0, "%s", name);
+	cr_assert_eq(fstatat(base_dir.base.fd, name, &want, 0), 0, "%s", name);
 	for (i = 0; i < INFORCE_NFILES; i++)
 		if (kept->file[i].open && kept->file[i].text != NULL &&
 		    fstat(kept->file[i].fd, &got) == 0 &&
@@ -176,24 +138,25 @@ Test(inforce, D31_each_file_in_force_is_kept_in_memory)
 	char file[96];
 	size_t i;
 
-	cr_assert_eq(open_it(path), 0);
-	(void)buf_printf(&text, "queue_base = %s\n", path);
+	cr_assert_eq(base_dir_open(base_dir.path), 0);
+	(void)buf_printf(&text, "queue_base = %s\n", base_dir.path);
 	for (i = 0; i < ARRAY_LEN(rows); i++) {
-		(void)buf_printf(&text, "%s = %s/%s\n", rows[i].parameter, dir,
-		    rows[i].copy);
+		(void)buf_printf(&text, "%s = %s/%s\n", rows[i].parameter,
+		    base_dir.dir, rows[i].copy);
 		put(rows[i].copy, rows[i].text);
 	}
 	put("conf", buf_str(&text));
 	buf_done(&text);
-	snprintf(file, sizeof(file), "%s/conf", dir);
-	cr_assert_eq(conf_load(file, &conf, &error), 0, "%s", buf_str(&error));
-	cr_assert_eq(
-	    inforce_write(&base, &conf, &error), 0, "%s", buf_str(&error));
-	inforce_keep(&base, &kept);
+	snprintf(file, sizeof(file), "%s/conf", base_dir.dir);
+	cr_assert_eq(conf_load(file, &conf, &base_dir.error), 0, "%s",
+	    buf_str(&base_dir.error));
+	cr_assert_eq(inforce_write(&base_dir.base, &conf, &base_dir.error), 0,
+	    "%s", buf_str(&base_dir.error));
+	inforce_keep(&base_dir.base, &kept);
 	cr_expect(is_kept(&kept, "conf"));
 	for (i = 0; i < ARRAY_LEN(rows); i++)
 		cr_expect(is_kept(&kept, rows[i].copy), "%s", rows[i].copy);
 	inforce_let_go(&kept);
 	conf_done(&conf);
-	base_close(&base);
+	base_close(&base_dir.base);
 }
