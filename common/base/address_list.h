@@ -33,8 +33,7 @@ struct address_place {
 	size_t local, local_end;
 	size_t domain, domain_end;
 	const char *address; /* as above; NULL: the domain is missing */
-	bool
-	    plain; /* the local part is words, with one dot between two words */
+	bool plain; /* the local part is words with single dots between */
 };
 /* The place lives during the call. Not 0: stop. */
 typedef int

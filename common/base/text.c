@@ -115,6 +115,17 @@ text_complain(struct buf *out, const char *s, const char *why)
 	return r < 0 ? r : buf_printf(out, verb ? " %s" : ": %s", why);
 }
 
+const char *
+text_next_word(const char **rest, size_t *ret_len)
+{
+	static const char between[] = " \t,";
+	const char *word = *rest + strspn(*rest, between);
+
+	*ret_len = strcspn(word, between);
+	*rest = word + *ret_len;
+	return *ret_len == 0 ? NULL : word;
+}
+
 static char
 lower(char c)
 {

@@ -16,15 +16,19 @@ bool text_is_clean(const char *s, size_t len);
  * TEXT_QUOTE_MAX bytes it ends in three dots. -ENOMEM. */
 #define TEXT_QUOTE_MAX 48
 int text_quote(struct buf *out, const char *s);
-/* Append a complaint about the word s: `"S" is …` if why begins with "is ",
- * else
- * `"S": WHY`. s is cleaned and cut as text_quote() does. -ENOMEM. */
+/* Append a complaint about the word s: `"S" is …` if why begins with "is ", and
+ * `"S": WHY` otherwise. s is cleaned and cut as by text_quote(). -ENOMEM. */
 int text_complain(struct buf *out, const char *s, const char *why);
 
 /* Append `s' (UTF-8) in at most max bytes, max >= 8. Of a longer text the
  * middle is left out, with "..." in its place: the beginning names the object,
  * the end has the cause. Never half a character. -ENOMEM. */
 int text_shorten(struct buf *out, const char *s, size_t max);
+
+/* The next word of a list with blanks or commas between the words, and the
+ * number of octets of that word. *rest moves behind the word. NULL: the list
+ * ends. */
+const char *text_next_word(const char **rest, size_t *ret_len);
 
 /* "" of 1, else "s". */
 static inline const char *

@@ -8,8 +8,6 @@
 #include "base/text.h"
 #include "route/nexthop.h"
 
-#define BETWEEN " \t,"
-
 static const struct {
 	const char *name;
 	void (*value)(const struct conf *conf, char out[CONF_HOST_SIZE]);
@@ -91,12 +89,11 @@ domains_parse(
     const struct param *p, void *field, const char *value, struct buf *why)
 {
 	struct buf domain = { 0 };
-	const char *word = value + strspn(value, BETWEEN);
+	const char *rest = value, *word;
 	size_t len;
 	int r = 0;
 
-	for (; r == 0 && *word != '\0'; word += strspn(word, BETWEEN)) {
-		len = strcspn(word, BETWEEN);
+	while (r == 0 && (word = text_next_word(&rest, &len)) != NULL) {
 		buf_reset(&domain);
 		r = add_word(NULL, word, len, &domain);
 		if (r == -EINVAL)
@@ -104,7 +101,6 @@ domains_parse(
 			    "names neither $myhostname nor $mydomain");
 		else if (r == 0 && !is_domain(buf_str(&domain)))
 			r = complain(why, word, len, "is not a domain");
-		word += len;
 	}
 	buf_done(&domain);
 	return r < 0 ? r : param_set_text(p, field, value, why);
@@ -141,19 +137,17 @@ static const char *const lookups[CONF_NLOOKUPS] = {
 static bool
 words_equal(const char *a, const char *b)
 {
-	size_t len;
+	const char *one, *other;
+	size_t len, other_len;
 
-	for (;;) {
-		a += strspn(a, BETWEEN);
-		b += strspn(b, BETWEEN);
-		len = strcspn(a, BETWEEN);
-		if (len != strcspn(b, BETWEEN) || strncmp(a, b, len) != 0)
+	do {
+		one = text_next_word(&a, &len);
+		other = text_next_word(&b, &other_len);
+		if (len != other_len ||
+		    (len > 0 && strncmp(one, other, len) != 0))
 			return false;
-		if (len == 0)
-			return true;
-		a += len;
-		b += len;
-	}
+	} while (len > 0);
+	return true;
 }
 
 int
@@ -200,7 +194,7 @@ fallback_parse(const struct param *p UNUSED, void *field, const char *value,
     struct buf *why)
 {
 	struct conf_fallback *fallback = field;
-	const char *word = value + strspn(value, BETWEEN);
+	const char *rest = value, *word;
 	size_t len = strlen(value);
 	int r;
 
@@ -209,8 +203,7 @@ fallback_parse(const struct param *p UNUSED, void *field, const char *value,
 		    sizeof(fallback->text) - 1);
 		return r < 0 ? r : -EINVAL;
 	}
-	for (; *word != '\0'; word += len + strspn(word + len, BETWEEN)) {
-		len = strcspn(word, BETWEEN);
+	while ((word = text_next_word(&rest, &len)) != NULL) {
 		r = check_hop(word, len, why);
 		if (r < 0)
 			return r;
@@ -230,14 +223,12 @@ int
 conf_destinations(const struct conf *conf, struct buf *out)
 {
 	char folded[DOMAIN_FOLDED_MAX + 1];
-	const char *word = conf->mydestination;
+	const char *rest = conf->mydestination, *word;
 	struct buf domain = { 0 };
 	size_t len;
 	int r = 0;
 
-	for (word += strspn(word, BETWEEN); r == 0 && *word != '\0';
-	     word += strspn(word, BETWEEN)) {
-		len = strcspn(word, BETWEEN);
+	while (r == 0 && (word = text_next_word(&rest, &len)) != NULL) {
 		buf_reset(&domain);
 		r = add_word(conf, word, len, &domain);
 		if (r == 0)
@@ -245,7 +236,6 @@ conf_destinations(const struct conf *conf, struct buf *out)
 		if (r == 0)
 			r = buf_printf(
 			    out, "%s%s", out->len > 0 ? " " : "", folded);
-		word += len;
 	}
 	buf_done(&domain);
 	return r;

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/text.h"
 #include "smtp/smtp.h"
 
 static const char *const eights[CONF_NEIGHTS] = {
@@ -68,21 +69,16 @@ int
 keywords_parse(const struct param *p UNUSED, void *field, const char *value,
     struct buf *why)
 {
+	const char *word;
 	uint32_t all = 0;
+	size_t len;
+	int k;
 
-	for (;;) {
-		size_t len;
-		int k;
-
-		value += strspn(value, " \t,");
-		len = strcspn(value, " \t,");
-		if (len == 0)
-			break;
-		k = smtp_keyword_find(value, len);
+	while ((word = text_next_word(&value, &len)) != NULL) {
+		k = smtp_keyword_find(word, len);
 		if (k < 0)
-			return unknown(value, len, smtp_keyword_name, why);
+			return unknown(word, len, smtp_keyword_name, why);
 		all |= 1u << k;
-		value += len;
 	}
 	*(uint32_t *)field = all;
 	return 0;
@@ -114,20 +110,20 @@ int
 mechanisms_parse(const struct param *p UNUSED, void *field, const char *value,
     struct buf *why)
 {
+	const char *word;
 	uint32_t allowed = 0, refused = 0, named;
 	bool chosen = false;
 	size_t len;
 	int r;
 
-	for (value += strspn(value, " \t,"); *value != '\0';
-	     value += len, value += strspn(value, " \t,")) {
-		const bool no = *value == '!';
+	while ((word = text_next_word(&value, &len)) != NULL) {
+		const bool no = *word == '!';
 
-		value += no;
-		len = strcspn(value, " \t,");
-		named = mechanisms_of_word(value, len);
+		word += no;
+		len -= no;
+		named = mechanisms_of_word(word, len);
 		if (named == 0)
-			return unknown(value, len, smtp_auth_name, why);
+			return unknown(word, len, smtp_auth_name, why);
 		if (no)
 			refused |= named & ~allowed;
 		else

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
+
 #define NAME_MAX_BYTES 32
 #define ALIAS          "alias"
 
@@ -168,18 +170,12 @@ transports_parse(const struct param *p UNUSED, void *field, const char *value,
 	struct conf *conf = conf_of(field);
 	struct conf_transport rows[CONF_TRANSPORTS_MAX + 1] = { 0 };
 	struct list list = { .rows = rows };
+	const char *word;
+	size_t len;
 	int r = 0;
 
-	while (r == 0) {
-		size_t len;
-
-		value += strspn(value, " \t,");
-		len = strcspn(value, " \t,");
-		if (len == 0)
-			break;
-		r = add_item(&list, value, len, why);
-		value += len;
-	}
+	while (r == 0 && (word = text_next_word(&value, &len)) != NULL)
+		r = add_item(&list, word, len, why);
 	if (r == 0 && list.n == 0)
 		r = buf_add_str(why, "must name one") < 0 ? -ENOMEM : -EINVAL;
 	if (r == 0)

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/text.h"
 
 #define SMTP_PORT 25
 
@@ -384,30 +385,29 @@ reach_start(struct reach *r)
 	hop_start(r);
 }
 
-static const char between[] = " \t,"; /* next hops of the fallback */
-
 bool
 reach_has_fallback(const struct reach *r)
 {
+	const char *rest = r->fallback;
+	size_t len;
+
 	/* A host of the domain that is still looked up may be this one. */
-	return r->fallback != NULL && !r->mine &&
+	return rest != NULL && !r->mine &&
 	    (r->fell_back || r->lookup == NULL) &&
-	    r->fallback[strspn(r->fallback, between)] != '\0';
+	    text_next_word(&rest, &len) != NULL;
 }
 
 bool
 reach_fall_back(struct reach *r)
 {
 	char *text = r->fallback_hop;
-	const char *word = r->fallback;
+	const char *word;
 	size_t len;
 
 	if (!reach_has_fallback(r))
 		return false;
-	word += strspn(word, between);
-	len = strcspn(word, between);
-	r->fallback = word + len;
-	if (len == 0 || len >= sizeof(r->fallback_hop))
+	word = text_next_word(&r->fallback, &len);
+	if (word == NULL || len >= sizeof(r->fallback_hop))
 		return false;
 	memcpy(text, word, len);
 	text[len] = '\0';

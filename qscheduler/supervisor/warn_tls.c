@@ -13,10 +13,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/text.h"
 #include "route/credentials.h"
 #include "route/tls_policy.h"
-
-#define BETWEEN " \t," /* next hops of a fallback */
 
 /* 1: a transport or a row asks for it. */
 static int
@@ -225,16 +224,14 @@ warn_fallback(const struct conf *conf, const struct conf_transport *t,
     const struct tables *tables, struct buf *out)
 {
 	const enum tls_level most = tls_policies_strictest(tables->policies);
-	const char *word = t->fallback_relay.text;
+	const char *rest = t->fallback_relay.text, *word;
 	char hop[CONF_FALLBACK_SIZE];
 	enum tls_level level;
+	size_t len;
 	int r = 0;
 
-	for (word += strspn(word, BETWEEN); r == 0 && *word != '\0';
-	     word += strspn(word, BETWEEN)) {
-		snprintf(hop, sizeof(hop), "%.*s", (int)strcspn(word, BETWEEN),
-		    word);
-		word += strlen(hop);
+	while (r == 0 && (word = text_next_word(&rest, &len)) != NULL) {
+		snprintf(hop, sizeof(hop), "%.*s", (int)len, word);
 		level = level_of_fallback(conf, t,
 		    tls_policies_find(tables->policies, hop),
 		    credentials_find(tables->credentials, hop) != NULL);

@@ -186,3 +186,22 @@ Test(base_text, a_long_text_loses_its_middle)
 		buf_done(&out);
 	}
 }
+
+/* mutation: common/base/text.c, text_next_word() that takes no comma for the
+ * end of a word. */
+Test(base_text, words_of_a_list)
+{
+	static const char *const words[] = { "a", "[b]:25", "c" };
+	const char *rest = ", a\t,[b]:25,c  ", *word;
+	size_t i, len;
+
+	for (i = 0; i < ARRAY_LEN(words); i++) {
+		word = text_next_word(&rest, &len);
+		cr_assert_not_null(word);
+		cr_expect_eq(len, strlen(words[i]));
+		cr_expect_eq(strncmp(word, words[i], len), 0, "%s", word);
+	}
+	cr_expect_null(text_next_word(&rest, &len));
+	cr_expect_null(text_next_word(&rest, &len), "still");
+	cr_expect_str_eq(rest, "");
+}
