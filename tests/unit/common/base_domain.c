@@ -69,7 +69,7 @@ Test(domain, F15_one_spelling)
 	}
 }
 
-/* The piece n times between two texts, until the next call. */
+/* `before`, n times the piece, and `behind`. Valid until the next call. */
 static const char *
 repeated(const char *before, int n, const char *piece, const char *behind)
 {

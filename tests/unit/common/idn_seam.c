@@ -6,7 +6,8 @@
 unsigned idn_seam_conversions;
 unsigned idn_seam_fail_at;
 
-/* In the place of the one of libidn2, which does the work. */
+/* Replaces the function of libidn2, counts the call, and calls that function.
+ */
 int
 idn2_lookup_u8(const uint8_t *src, uint8_t **lookupname, int flags)
 {

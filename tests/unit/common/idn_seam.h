@@ -1,4 +1,5 @@
-/* libidn2 as all tests here have it: counted, and without memory once. */
+/* Calls of libidn2 by the tests of common: counted, and one call can be made to
+ * fail for lack of memory. */
 #ifndef TEST_IDN_SEAM_H
 #define TEST_IDN_SEAM_H
 

@@ -168,17 +168,6 @@ static const struct {
 	    TLS "AUTH LOGIN\r\n" USER_B64 "\r\n", "-", "site next" },
 };
 
-static struct dialog_task
-task_of(struct play *p, const struct credential *c, enum tls_level level)
-{
-	struct dialog_task task = play_task(p, 1);
-
-	task.tls = level;
-	task.credential = c;
-	task.auth_soft = true;
-	return task;
-}
-
 /* mutation: deliver-smtp/dialog/handshake.c, authenticate() that does not look
  * at d->secure. */
 Test(auth, N23_conversations)
@@ -188,7 +177,7 @@ Test(auth, N23_conversations)
 	for (i = 0; i < ARRAY_LEN(auths); i++) {
 		struct play p;
 		struct dialog_task task =
-		    task_of(&p, auths[i].credential, auths[i].level);
+		    play_auth_task(&p, auths[i].credential, auths[i].level);
 
 		task.auth_in_clear = auths[i].in_clear;
 		task.auth_soft = auths[i].soft;
@@ -276,7 +265,7 @@ Test(auth, N40_the_next_mechanism)
 	for (i = 0; i < ARRAY_LEN(fallbacks); i++) {
 		struct play p;
 		struct dialog_task task =
-		    task_of(&p, &password, TLS_LEVEL_ENCRYPT);
+		    play_auth_task(&p, &password, TLS_LEVEL_ENCRYPT);
 
 		task.auth_soft = fallbacks[i].soft;
 		task.mechanisms = fallbacks[i].mechanisms;
@@ -364,7 +353,7 @@ Test(auth, N41_a_server_without_the_password)
 	for (i = 0; i < ARRAY_LEN(impostors); i++) {
 		struct play p;
 		struct dialog_task task =
-		    task_of(&p, &pencil, TLS_LEVEL_ENCRYPT);
+		    play_auth_task(&p, &pencil, TLS_LEVEL_ENCRYPT);
 
 		play(&p, &task, impostors[i].script);
 		cr_expect_str_eq(buf_str(&p.said), impostors[i].said, "%s: %s",
@@ -395,7 +384,7 @@ Test(auth, N24_a_server_that_repeats_the_proof)
 	for (i = 0; i < ARRAY_LEN(scripts); i++) {
 		struct play p;
 		struct dialog_task task =
-		    task_of(&p, &pencil, TLS_LEVEL_ENCRYPT);
+		    play_auth_task(&p, &pencil, TLS_LEVEL_ENCRYPT);
 
 		task.mechanisms = SMTP_AUTH_SCRAM;
 		play(&p, &task, scripts[i]);
@@ -429,7 +418,7 @@ Test(auth, N24_a_server_that_repeats_the_secret)
 			struct buf script = { 0 };
 			struct play p;
 			struct dialog_task task =
-			    task_of(&p, &password, TLS_LEVEL_ENCRYPT);
+			    play_auth_task(&p, &password, TLS_LEVEL_ENCRYPT);
 			const char *at = strstr(scripts[k], "%s");
 
 			buf_add(&script, scripts[k], (size_t)(at - scripts[k]));

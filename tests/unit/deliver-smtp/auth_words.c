@@ -1,4 +1,5 @@
-/* Texts of AUTH for people, and users that a mechanism has no form of. */
+/* Reasons about AUTH, what a trace shows of AUTH, and user names that SASLprep
+ * refuses. */
 #include <criterion/criterion.h>
 #include <string.h>
 
@@ -13,17 +14,6 @@
 static char user[] = "user", secret[] = "secret", key[] = "mx";
 static const struct credential password = { key, user, secret, false, 1 };
 
-static struct dialog_task
-task_of(struct play *p, const struct credential *c)
-{
-	struct dialog_task task = play_task(p, 1);
-
-	task.tls = TLS_LEVEL_ENCRYPT;
-	task.credential = c;
-	task.auth_soft = true;
-	return task;
-}
-
 /* SASLprep refuses them: no UTF-8, a control character, a mark of direction. */
 Test(auth_words, N40_a_user_that_SCRAM_has_no_form_of)
 {
@@ -36,7 +26,8 @@ Test(auth_words, N40_a_user_that_SCRAM_has_no_form_of)
 	for (i = 0; i < ARRAY_LEN(users); i++) {
 		struct play p;
 		const struct credential c = { key, users[i], secret, false, 1 };
-		struct dialog_task task = task_of(&p, &c);
+		struct dialog_task task =
+		    play_auth_task(&p, &c, TLS_LEVEL_ENCRYPT);
 
 		play(&p, &task,
 		    SECURE("AUTH PLAIN SCRAM-SHA-256") "235 ok\n|" DONE);
@@ -44,7 +35,7 @@ Test(auth_words, N40_a_user_that_SCRAM_has_no_form_of)
 		    "%zu: %s", i, buf_str(&p.said));
 		cr_expect_str_eq(buf_str(&p.results), "S2.0.0", "%zu", i);
 		play_done(&p);
-		task = task_of(&p, &c);
+		task = play_auth_task(&p, &c, TLS_LEVEL_ENCRYPT);
 		play(&p, &task, SECURE("AUTH SCRAM-SHA-256") "221 bye\n");
 		cr_expect_str_eq(buf_str(&p.said), TLS "QUIT\r\n", "%zu", i);
 		cr_expect_str_eq(p.end, "site next", "%zu", i);
@@ -72,7 +63,8 @@ Test(auth_words, N23_reasons)
 
 	for (i = 0; i < ARRAY_LEN(rows); i++) {
 		struct play p;
-		struct dialog_task task = task_of(&p, &password);
+		struct dialog_task task =
+		    play_auth_task(&p, &password, TLS_LEVEL_ENCRYPT);
 
 		play(&p, &task, rows[i].script);
 		cr_expect_str_eq(buf_str(&p.dialog.end.why.text), rows[i].why);
@@ -105,7 +97,8 @@ Test(auth_words, A11_words_that_a_trace_shows)
 
 	for (i = 0; i < ARRAY_LEN(rows); i++) {
 		struct play p;
-		struct dialog_task task = task_of(&p, &password);
+		struct dialog_task task =
+		    play_auth_task(&p, &password, TLS_LEVEL_ENCRYPT);
 
 		task.said = on_said;
 		buf_reset(&traced);

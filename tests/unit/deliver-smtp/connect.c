@@ -171,8 +171,8 @@ Test(connect, N1_a_worse_one_only_when_the_better_failed)
 	close_field(&f);
 }
 
-/* What a second answer of DNS adds to the list may be better than what stands
- * before it.
+/* The second answer of DNS may append a host of a better rank than the hosts
+ * before.
  *
  * mutation: deliver-smtp/reach/connect.c, next_target() takes the first. */
 Test(connect, N1_the_better_one_first_wherever_it_stands)

@@ -37,6 +37,17 @@ play_task(struct play *p, uint32_t nrcpts)
 	};
 }
 
+struct dialog_task
+play_auth_task(struct play *p, const struct credential *c, enum tls_level level)
+{
+	struct dialog_task task = play_task(p, 1);
+
+	task.tls = level;
+	task.credential = c;
+	task.auth_soft = true;
+	return task;
+}
+
 /* What the caller of a dialogue does after each event. */
 static void
 say(struct play *p)

@@ -42,5 +42,9 @@ void play_done(struct play *p);
 
 /* Recipients a@x, b@x, …, and what else is usual. */
 struct dialog_task play_task(struct play *p, uint32_t nrcpts);
+/* One recipient, this level of TLS and this password; a refusal of AUTH is
+ * temporary (smtp_auth_soft_bounce). */
+struct dialog_task play_auth_task(
+    struct play *p, const struct credential *c, enum tls_level level);
 
 #endif

@@ -1,4 +1,4 @@
-/* The hour that the commands of a delivery have over one connection. */
+/* The time limit of all commands over one connection, one hour. */
 #include "tests/unit/deliver-smtp/bench.h"
 
 #include <criterion/criterion.h>
@@ -16,8 +16,8 @@
 #define DOT { "\r\n.\r\n", "250 2.0.0 queued\r\n" }
 /* clang-format on */
 
-/* In place of the library's: the clock of the program leaps. libevent reads
- * CLOCK_MONOTONIC_COARSE. */
+/* Replaces clock_gettime() of the library, so that the test can move the clock.
+ * libevent reads CLOCK_MONOTONIC_COARSE. */
 static time_t leap;
 
 int
@@ -30,7 +30,7 @@ clock_gettime(clockid_t id, struct timespec *ret_ts)
 	return r;
 }
 
-/* Further transactions have no time of their own. mutation:
+/* All transactions of a connection share one deadline. mutation:
  * deliver-smtp/connection/talk.c, set_timer() without the deadline. */
 Test(session_hour, N32_for_all_transactions, .timeout = 120)
 {

@@ -306,16 +306,22 @@ Test(kept, its_place_is_free_when_it_is_closed)
 	no_more(); /* the other queue has all */
 }
 
-/* mutation: queue-send/peers/kept.c, kept_work() that closes nothing. */
-Test(kept, without_mail_one_is_closed_when_another_queue_waits)
+static void
+keep_two(struct world_delivery d[2])
 {
-	struct world_delivery d[2];
-
 	mail(2);
 	d[0] = take();
 	d[1] = take();
 	keep(&d[0]);
 	keep(&d[1]);
+}
+
+/* mutation: queue-send/peers/kept.c, kept_work() that closes nothing. */
+Test(kept, without_mail_one_is_closed_when_another_queue_waits)
+{
+	struct world_delivery d[2];
+
+	keep_two(d);
 	cr_expect_eq(other_takes(LIMIT), LIMIT - 2);
 	other_waits();
 	for (; w.ncloses == 0; no_more()) /* KEPT_IDLE */
@@ -361,11 +367,7 @@ Test(kept, not_more_than_the_process_limit)
 {
 	struct world_delivery d[2];
 
-	mail(2);
-	d[0] = take();
-	d[1] = take();
-	keep(&d[0]);
-	keep(&d[1]);
+	keep_two(d);
 	no_more();
 	cr_expect_eq(w.ncloses, 0);
 	world_reload(&w, CONF "smtp_process_limit = 1\n");
