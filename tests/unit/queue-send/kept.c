@@ -30,16 +30,6 @@ static struct site *place; /* of the other queue */
 static char name[64];
 static int segment;
 
-static uint32_t
-smtp(void)
-{
-	uint32_t i;
-
-	for (i = 0; strcmp(w.conf.transports[i].name, "smtp") != 0; i++)
-		continue;
-	return i;
-}
-
 /* Another queue at the destination of x@smtp.test. */
 static void
 start_other(void)
@@ -60,7 +50,9 @@ start_other(void)
 	cr_assert_eq(shared_new(&p, 1, &other), 0);
 	cr_assert_eq(shared_attach(other, segment, 2, 70, clock_mono()), 0);
 	t = shared_table(other);
-	place = t->open(t->table, smtp(), "smtp.test", clock_mono());
+	place =
+	    t->open(t->table, (uint32_t)conf_transport_find(&w.conf, "smtp"),
+		"smtp.test", clock_mono());
 	cr_assert_not_null(place);
 }
 
