@@ -8,12 +8,13 @@ import signal
 import subprocess
 import threading
 
-from hostile_user import BEHAVIOURS
+from hostile_user import AIMED, BEHAVIOURS
 from instance import PYTHON
 from namespace import HONEST, HOSTILE
 
 HERE = pathlib.Path(__file__).resolve().parent
 NAMES = sorted(BEHAVIOURS)
+ALL = sorted(BEHAVIOURS | AIMED)
 PROCESSES = 400  # of one hostile user, as a login would be given
 
 
@@ -29,17 +30,18 @@ def of_user(uid):
 
 
 class Hostile:
-    def __init__(self, world, home, seed, hanging=()):
+    def __init__(self, world, home, seed, hanging=(), names=None):
+        self.names = names or NAMES
         self.hanging = hanging  # whose maildirs nobody may touch
         self.world, self.home, self.seed = world, home, seed
         self.count = 0
-        self.achieved = {name: collections.Counter() for name in NAMES}
+        self.achieved = {name: collections.Counter() for name in self.names}
         self.lock = threading.Lock()
         self.running = collections.Counter()
 
     def start(self, user, chance):
         """(what end() wants, the behaviour): one more process of that user."""
-        name = NAMES[int(chance * len(NAMES))]
+        name = self.names[int(chance * len(self.names))]
         login = sorted(HOSTILE)[user]
         uid = HOSTILE[login]
         with self.lock:
@@ -86,12 +88,12 @@ class Hostile:
                 os.kill(pid, signal.SIGKILL)
 
     def rows(self):
-        for name in NAMES:
+        for name in self.names:
             if self.achieved[name]:
                 yield name, ", ".join(f"{n} {what}" for what, n in sorted(self.achieved[name].items()))
 
     def forbidden(self):
         """Results that no user may achieve."""
-        return [f"{name}: {n} {what}" for name in NAMES for what, n in sorted(self.achieved[name].items())
+        return [f"{name}: {n} {what}" for name in self.names for what, n in sorted(self.achieved[name].items())
                 if what.startswith("done: ")]
 

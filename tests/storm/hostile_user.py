@@ -25,6 +25,8 @@ import tempfile
 libc = ctypes.CDLL(None, use_errno=True)
 achieved = collections.Counter()
 MESSAGE = b"Subject: from a hostile user\n\n" + b"x" * 2000 + b"\n"
+LARGE = b"Subject: a large one\n\n" + (b"x" * 70 + b"\n") * 60_000  # 4 MB
+SILENT_NAMES = 45
 
 
 class Me:
@@ -41,9 +43,10 @@ class Me:
     def program(self, name):
         return os.path.join(self.bin, name)
 
-    def submit(self, content, *rcpts, face="sendmail", env=None, **options):
+    def submit(self, content, *rcpts, face="sendmail", env=None, sender=None, **options):
         """The exit status of a submission, counted."""
-        command = [self.program(face), *(["-i", "-f", f"{self.name}@home.example", "--", *rcpts]
+        sender = sender or f"{self.name}@home.example"
+        command = [self.program(face), *(["-i", "-f", sender, "--", *rcpts]
                                          if face == "sendmail" else [])]
         try:
             done = subprocess.run(command, input=content if isinstance(content, bytes) else None,
@@ -340,12 +343,69 @@ def maildir(me):
         achieved["maildirs made"] += 1
 
 
+def expand(me):
+    """Large messages to an alias of many members, none of whom can be reached."""
+    while not me.over():
+        me.submit(LARGE, "crowd@local.example")
+
+
+def reports(me):
+    """Mail that fails for good; the reports go to a maildir that refuses them."""
+    maildir_of = pathlib.Path(me.home) / "Maildir"
+    if not me.hanging:
+        subprocess.run(["rm", "-rf", maildir_of], check=False)
+        with contextlib.suppress(OSError):
+            os.mkfifo(maildir_of)
+    number = 0
+    while not me.over():
+        number += 1
+        me.submit(MESSAGE, f"x{number}@fail.example", sender=f"{me.name}+{number}@local.example")
+
+
+def mailbox(me):
+    """Large messages to root, whose mail is appended to one file."""
+    while not me.over():
+        me.submit(LARGE, "root@local.example")
+
+
+def memory(me):
+    """All bytes and all inodes of /dev/shm, for as long as possible."""
+    made = []
+    while not me.over(0.001):
+        for size in (4 << 20, 4096, 0):
+            with contextlib.suppress(OSError):
+                for _ in range(100):
+                    made.append(pathlib.Path(f"/dev/shm/{me.name}.{os.getpid()}.{len(made)}"))
+                    with open(made[-1], "wb", buffering=0) as f:
+                        f.write(bytes(size))
+    achieved["files in shared memory"] += len(made)
+    for path in made:
+        path.unlink(missing_ok=True)
+
+
+def silent(me):
+    """Mail to many names of one server that takes connections and never greets."""
+    while not me.over():
+        for n in range(SILENT_NAMES):
+            me.submit(MESSAGE, f"x@silent{n}.example")
+
+
+def unknown(me):
+    """Five messages with recipients that the server of honest mail does not know."""
+    for _ in range(5):
+        me.submit(MESSAGE, *[f"unknown{me.dice.randrange(10**6)}@ok.example" for _ in range(50)])
+    while not me.over(1):
+        pass
+
+
 BEHAVIOURS = {f.__name__: f for f in (flood, huge, doors, bomb, hole, nexthop, squat, spool, proc, garbage, others, maildir)}
+# Behaviours that aim at what all users share. A siege has all behaviours, a storm the others.
+AIMED = {f.__name__: f for f in (expand, reports, mailbox, memory, silent, unknown)}
 
 
 def main():
     me = Me(json.loads(sys.stdin.readline()))
-    BEHAVIOURS[sys.argv[1]](me)
+    (BEHAVIOURS | AIMED)[sys.argv[1]](me)
     print(json.dumps(achieved), flush=True)
     os._exit(0)
 

@@ -4,7 +4,7 @@ S     ?= 60
 SEED  ?= 1
 STORM := $(PYTHON) -B tests/storm/storm.py
 
-.PHONY: storm hostile
+.PHONY: storm hostile hostile-each
 storm: $(if $(filter command line,$(origin BIN)),,all)
 	$(STORM) --seconds $(S) --seed $(SEED) --bin $(BIN) $(STORM_OPTIONS)
 
@@ -12,3 +12,12 @@ storm: $(if $(filter command line,$(origin BIN)),,all)
 hostile: $(if $(filter command line,$(origin BIN)),,all)
 	$(STORM) --place hostile --seconds $(S) --seed $(SEED) --bin $(BIN) \
 	    $(STORM_OPTIONS)
+
+# make hostile-each S=20: each attack on what all users share, alone.
+AIMED := expand reports mailbox memory silent unknown
+hostile-each: $(if $(filter command line,$(origin BIN)),,all)
+	status=0; for b in $(AIMED); do \
+	    $(STORM) --place hostile --seconds $(S) --seed $(SEED) --bin $(BIN) \
+		--behaviours $$b $(STORM_OPTIONS) >build/storm/each-$$b 2>&1 || status=1; \
+	    sed -n "s/^hostile: \(honest mail, from\|FAILED\)/$$b: \1/p" build/storm/each-$$b; \
+	done; exit $$status

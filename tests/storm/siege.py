@@ -1,6 +1,7 @@
 """Eight hostile users beside two honest ones: what becomes of the honest
 ones' mail, and what the hostile ones achieve."""
 import random
+import shutil
 import subprocess
 import threading
 import time
@@ -8,7 +9,8 @@ import time
 import account
 from acts import Acts
 from hanging import Hanging
-from hostile import NAMES, Hostile
+from hostile import ALL, Hostile
+from hostile_user import SILENT_NAMES
 from instance import Failed, wait
 from namespace import HONEST, HOSTILE, homes_made, mount, users_known
 from submit import Honest
@@ -30,7 +32,8 @@ SETTINGS = {
 
 
 class Pair(Honest):
-    """alice writes to bob, and bob to alice."""
+    """alice writes to bob, and bob to alice; each second message goes to a server."""
+    places = ("local", "ok")
 
     def __init__(self, world, ledger, seed, name):
         super().__init__(world, ledger, seed, name, [HONEST[name]])
@@ -53,46 +56,64 @@ class Siege(Storm):
             (home / name / "Maildir").mkdir()
             self.hanging.append(Hanging(home / name / "Maildir", HOSTILE[name]))
         self.servers = Servers(self.ledger, self.seed, [])
-        base = self.scratch / "queue"
-        self.disk(base)
+        disk = self.disk()
+        base, crowd, box = disk / "queue", self.scratch / "crowd", disk / "box"
+        base.mkdir()
+        box.mkdir()
+        shutil.chown(box, "nobody")
+        crowd.write_text("".join(f"x{n}@dead.example\n" for n in range(50)))
         shares = SHARES if (self.scratch / "build/queue-drop").exists() else {}
-        self.world = World(self.ledger, self.scratch, self.servers, base, SETTINGS | shares, "* smtp\n")
+        silent = "".join(f"silent{n}.example smtp:127.0.0.1:{self.servers.ports['mute']}\n" for n in range(SILENT_NAMES))
+        self.world = World(self.ledger, self.scratch, self.servers, base, SETTINGS | shares, f"{silent}* smtp\n",
+                           aliases=f"crowd: :include:{crowd}\nroot: {box}/root\n")
         self.log = Log(self.out / "log", self.ledger)
         self.world.log_to = self.log.writer
         self.submitters = [Pair(self.world, self.ledger, self.seed, name) for name in HONEST]
         self.honest = self.submitters.pop()
-        self.hostile = Hostile(self.world, home, self.seed, HANGING)
+        self.names = [n for n in self.given.behaviours.split(",") if n] or ALL
+        self.hostile = Hostile(self.world, home, self.seed, HANGING, self.names)
         self.acts = Acts(self.world, self.ledger, self.submitters, self.hostile)
         self.collector = Collector(self.world, self.ledger, [f"{home}/{n}/Maildir" for n in HONEST])
 
-    def disk(self, base):
-        image = self.scratch / "disk"
+    def disk(self):
+        """The queues and root's mailbox lie on one file system, as on a small host."""
+        image, where = self.scratch / "disk", self.scratch / "var"
         with open(image, "wb") as f:
             f.truncate(1 << 30)
         subprocess.run(["mkfs.ext4", "-q", "-N", "100000", image], check=True)
-        base.mkdir()
-        subprocess.run(["mount", "-o", "loop", image, base], check=True)
-        subprocess.run(["rmdir", base / "lost+found"], check=True)
+        where.mkdir()
+        subprocess.run(["mount", "-o", "loop", image, where], check=True)
+        return where
 
     def blow(self):
         """Each user has two behaviours at a time, and in the end had each."""
         end = time.monotonic() + self.seconds
-        turn = max(4.0, self.seconds / (2 * len(NAMES)))
+        turn = max(4.0, self.seconds / (2 * len(self.names))) if len(self.names) > 1 else 2 * self.seconds
         threads = [threading.Thread(target=self.user, args=(n, end, turn)) for n in range(len(HOSTILE) * AT_ONCE)]
         for thread in threads:
             thread.start()
+        if "memory" in self.names:
+            threads.append(threading.Timer(self.seconds / 2, self.restart))
+            threads[-1].start()
         for thread in threads:
             thread.join()
 
+    def restart(self):
+        """A start makes its objects in /dev/shm anew, so one comes in the middle of the attack."""
+        status = self.world.end(60)
+        self.world.resume()
+        if status != 0:
+            self.problems.append(f"the stop beside a full /dev/shm: exit {status}")
+
     def user(self, number, end, turn):
         dice = random.Random(f"{self.seed} siege {number}")
-        order = list(range(len(NAMES)))
+        order = list(range(len(self.names)))
         dice.shuffle(order)
         at = 0
         while time.monotonic() < end:
             what = order[at % len(order)]
             at += 1
-            handle, name = self.hostile.start(number % len(HOSTILE), (what + 0.5) / len(NAMES))
+            handle, name = self.hostile.start(number % len(HOSTILE), (what + 0.5) / len(self.names))
             time.sleep(max(0.0, min(turn * dice.uniform(0.7, 1.3), end - time.monotonic())))
             self.hostile.end(handle)
             self.count[name] += 1
@@ -128,6 +149,10 @@ class Siege(Storm):
             good = s.state == account.ACCEPTED and s.counts[0]
             whole.append(s.took + max(0.0, s.first[0] - s.ended) if good else float("inf"))
         figures = account.percentiles(whole)
+        unserved = whole.count(float("inf"))
+        if unserved:
+            failed = 1
+            print(f"{self.place}: FAILED honest mail that was refused or not delivered: {unserved} of {len(whole)}")
         print(f"{self.place}: honest mail, from submission to maildir ({len(whole)}): "
               + ", ".join(f"{w} {v:.2f} s" for w, v in figures.items()))
         if not self.given.relaxed and figures.get("p99", float("inf")) > WANTED:

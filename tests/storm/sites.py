@@ -90,7 +90,7 @@ class Client(asyncio.Protocol):
             self.mail = self.stage != "MAIL" or self.kind not in ("temp", "hang", "drop")
             self.at("MAIL", b"250 2.1.0 ok")
         elif verb == b"RCPT":
-            if self.kind == "perm" or not self.mail:
+            if self.kind == "perm" or not self.mail or b"<unknown" in line:
                 self.say(b"550 5.1.1 no such user" if self.mail else b"503 5.5.1 no sender")
                 return
             before = self.stage

@@ -40,6 +40,7 @@ def options():
     parser.add_argument("--plan", action="store_true", help="print the events, and that is all")
     parser.add_argument("--controls", action="store_true", help="short storms with faults too, which must be found")
     parser.add_argument("--without", default="", help="events that are left out, with commas")
+    parser.add_argument("--behaviours", default="", help="of hostile users, with commas; all of them without")
     return parser.parse_args()
 
 
@@ -85,7 +86,8 @@ def prepare(place, given):
 
 def start(place, given):
     """One storm in a process of its own; (process id, where its output goes)."""
-    name = f"{place}-{given.seed}{f'-{given.fault}' if given.fault else ''}"
+    more = given.fault or (given.behaviours.replace(",", "+") if place == "hostile" else "")
+    name = f"{place}-{given.seed}{f'-{more}' if more else ''}"
     out = pathlib.Path(given.out or HERE.parents[1] / "build/storm") / name
     shutil.rmtree(out, ignore_errors=True)
     out.mkdir(parents=True)

@@ -71,14 +71,14 @@ class Servers:
 
 
 class World(Instance):
-    def __init__(self, ledger, scratch, servers, base=None, extra=None, more_routing=""):
+    def __init__(self, ledger, scratch, servers, base=None, extra=None, more_routing="", aliases=""):
         self.ledger = ledger
         self.scratch = scratch
         self.homes = extra is not None and extra.get("maildir_path", "").startswith("%h")
         self.bin = scratch / "bin"
         self.prog_log = scratch / "programs" / "log"
         super().__init__(queues=QUEUES, conf=SETTINGS | (extra or {}), routing=self.routing(servers.ports) + more_routing,
-                         programs=self._programs())
+                         programs=self._programs(), aliases=aliases)
         if base is not None:
             self.base = base
             self.write_conf(queue_base=base)
