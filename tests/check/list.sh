@@ -28,6 +28,8 @@ plain_variant() {
 	part disk-cuts make -j2 check-disk-cuts
 	part disk-whole make -j2 check-disk-whole
 	part install tests/install.sh
+	part hostile make hostile S=25 SEED=20261128 STORM_OPTIONS="--relaxed \
+		--behaviours expand,reports,mailbox,memory,silent,unknown"
 	part storm make storm S=40 SEED=20261122 STORM_OPTIONS="--relaxed --controls"
 }
 
