@@ -42,6 +42,7 @@ for lint in layers circles users comments references rows events manuals; do
 	check $lint-control python3 -B tests/lint/$lint.py --control
 done
 check mutants python3 -B tests/mutants/run.py --check
+check mutants-control python3 -B tests/mutants/run.py --control
 check headers sh tests/lint/headers.sh
 check fuzz-targets sh tests/lint/targets.sh
 # shellcheck disable=SC2046

@@ -7,9 +7,13 @@ Each change is made in a copy of the tree, alone; what is needed is built, the
 test runs. A survivor is a test that does not show what its name says.
 
 --check, which is part of `make lint`, builds nothing: each text stands exactly
-once in its file, and each row that a test names has a change or a reason."""
+once in its file, the test that must fail exists, and each row that a test names
+has a change or a reason. --control: --check refuses what it has to refuse, and
+a test that hangs ends. --list FILE: the changes of a file of your own."""
 import argparse
 import concurrent.futures
+import fnmatch
+import functools
 import os
 import pathlib
 import queue
@@ -17,11 +21,13 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 WORK = ROOT / "build/mutants"
-TEST_LIMIT = 600  # seconds: a mutant that hangs is caught as well
+TEST_LIMIT = 300  # seconds: a change that makes the test hang is caught as well
+OVER_LIMIT = 124  # exit code of within.py
 
 
 class Wrong(Exception):
@@ -82,37 +88,169 @@ def read_list():
 
 # ---- the check of the list -------------------------------------------------
 
-def judge(m):
+def alternatives(pattern):
+    """The patterns that Criterion's @(a|b) stands for."""
+    found = re.search(r"@\(([^()]*)\)", pattern)
+    if not found:
+        return [pattern]
+    return [one for part in found[1].split("|")
+            for one in alternatives(pattern[:found.start()] + part + pattern[found.end():])]
+
+
+@functools.lru_cache(None)
+def unit_tests(root, folder):
+    text = "\n".join(p.read_text() for p in (root / "tests/unit" / folder).glob("*.c"))
+    return ["/".join(names) for names in re.findall(r"\bTest\(\s*(\w+),\s*(\w+)", text)]
+
+
+@functools.lru_cache(None)
+def system_tests(root):
+    """As tests/system/run.py names them: MODULE.CLASS.TEST."""
+    found = []
+    for path in (root / "tests/system").glob("test_*.py"):
+        name = ""
+        for line in path.read_text().split("\n"):
+            word = re.match(r"class (\w+)|    def (test_\w+)", line)
+            name = word[1] if word and word[1] else name
+            if word and word[2]:
+                found.append(f"{path.stem}.{name}.{word[2]}")
+    return found
+
+
+def missing_tests(root, test):
+    """The patterns that no test fits: nothing would be asked there."""
+    kind, *rest = test
+    if kind == "unit" and len(rest) == 2:
+        names = unit_tests(root, rest[0])
+        return [p for p in alternatives(rest[1]) if not fnmatch.filter(names, p)]
+    if kind == "system":
+        names = system_tests(root)
+        patterns = [p for p in rest if not p.startswith("--")]
+        return [p for p in patterns if not any(p in name for name in names)] \
+            if patterns else ["?"]
+    return test
+
+
+def judge(root, m):
     if m.why:
         return
     if not (m.file and m.old and m.test):
         raise Wrong(f"{m.where}: file, text or test is missing")
-    text = (ROOT / m.file).read_text()
+    text = (root / m.file).read_text()
     count = text.count("\n".join(m.old))
     if count != 1:
         raise Wrong(f"{m.where}: {m.file} has the text {count} times")
     if m.old == m.new:
         raise Wrong(f"{m.where}: changes nothing")
+    missing = missing_tests(root, m.test)
+    if missing:
+        raise Wrong(f"{m.where}: no test {' '.join(missing)} in `{' '.join(m.test)}'")
 
 
-def promised():
-    page = (ROOT / "docs/FAULTS.md").read_text().partition("\n## Not covered")[0]
+def promised(root):
+    page = (root / "docs/FAULTS.md").read_text().partition("\n## Not covered")[0]
     return re.findall(r"^\| ([A-Z]\d+|attack_\d+) \|", page, re.M)
 
 
-def check(mutations):
+def check(root, mutations):
     bad = []
     for m in mutations:
         try:
-            judge(m)
+            judge(root, m)
         except (Wrong, OSError) as error:
             bad.append(str(error))
     rows = {row for m in mutations for row in m.rows}
-    missing = [row for row in promised() if row not in rows]
+    missing = [row for row in promised(root) if row not in rows]
     if missing:
         bad.append("no mutation for the row: " + " ".join(missing))
-    print("\n".join(bad) if bad else f"{len(mutations)} mutations apply")
-    return not bad
+    return bad
+
+
+CONTROL = {
+    "docs/FAULTS.md": "| D1 | f |\n| D2 | f |\n",
+    "a.c": "one\ntwo\ntwo\n",
+    "tests/unit/common/a.c": "Test(s, D1_a)\nTest(\n    s, D1_b)\n",
+    "tests/system/test_a.py": "class A(Case):\n    def test_D1_c(self):\n",
+    "list": """
+row D1
+file a.c
+-one
++1
+test unit common s/D1_*
+
+row D1
+file a.c
+-one
++1
+test unit common @(s/D1_a|s/D1_b)
+
+row D1
+file a.c
+-one
++1
+test system --as-root A.test_D1
+
+row D1 of a text that stands twice
+file a.c
+-two
++2
+test unit common s/D1_*
+
+row D1 of a change that changes nothing
+file a.c
+-one
++one
+test unit common s/D1_*
+
+row D1 of a test that is gone
+file a.c
+-one
++1
+test unit common s/D1_c
+
+row D1 of an alternative that is gone
+file a.c
+-one
++1
+test unit common @(s/D1_a|s/D1_c)
+
+row D1 of a folder that is gone
+file a.c
+-one
++1
+test unit commons s/D1_*
+
+row D1 of a system test that is gone
+file a.c
+-one
++1
+test system --as-root test_D2
+
+row D1 of a kind that is unknown
+file a.c
+-one
++1
+test make check
+""",
+}
+
+
+def control():
+    """Seven changes that are refused, and D2, for which there is none."""
+    with tempfile.TemporaryDirectory() as top:
+        root = pathlib.Path(top)
+        for name, text in CONTROL.items():
+            (root / name).parent.mkdir(parents=True, exist_ok=True)
+            (root / name).write_text(text)
+        bad = check(root, parse(root / "list"))
+    if len(bad) != 8:
+        return [f"{len(bad)} refused, not 8", *bad]
+    began = time.monotonic()
+    done = within(1, ["sh", "-c", "setsid sleep 60 & setsid sleep 60"])
+    took = time.monotonic() - began
+    if done.returncode != OVER_LIMIT or took > 30:
+        return [f"what hangs ends after {took:.0f} s with {done.returncode}"]
+    return []
 
 
 # ---- running them ----------------------------------------------------------
@@ -140,14 +278,11 @@ def commands(test):
     make = ["make", "-j2", "WARN=-w"]
     if kind == "unit":
         return ([*make, f"build/gcc/unit/{rest[0]}"],
-                [f"build/gcc/unit/{rest[0]}", "-j2", "--timeout", "120",
-                 "--filter", rest[1]])
+                [f"build/gcc/unit/{rest[0]}", "-j2", "--filter", rest[1]])
     if kind == "system":
         return ([*make, "all"],
                 ["/usr/bin/python3", "-B", "tests/system/run.py", "-j", "1",
                  *rest])
-    if kind == "make":
-        return [*make, "all"], ["make", *rest]
     raise Wrong(f"{kind}: unknown test")
 
 
@@ -157,13 +292,19 @@ def has_run(kind, output):
         tested = re.search(r"Tested: .*?(\d+)",
                            re.sub(r"\x1b\[[0-9;]*m", "", output))
         return tested is not None and int(tested[1]) > 0
-    if kind == "system":
-        counts = re.findall(r"(\d+) passed, (\d+) failed", output)
-        return any(int(n) > 0 for pair in counts for n in pair)
-    return True
+    counts = re.findall(r"(\d+) passed, (\d+) failed", output)
+    return any(int(n) > 0 for pair in counts for n in pair)
 
 
-def try_one(m, tree):
+def within(limit, command, **options):
+    """Runs a command; all its processes end with it, or after the limit."""
+    return subprocess.run([sys.executable, ROOT / "tests/mutants/within.py",
+                           str(limit), *command], stdin=subprocess.DEVNULL,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                          text=True, errors="replace", check=False, **options)
+
+
+def try_one(m, tree, limit):
     """'killed', 'SURVIVED', or what else went wrong."""
     build, test = commands(m.test)
     before = m.apply(tree)
@@ -173,12 +314,8 @@ def try_one(m, tree):
                               stderr=subprocess.STDOUT, text=True, env=env)
         if made.returncode != 0:
             return "DOES NOT BUILD\n" + made.stdout[-1500:]
-        try:
-            done = subprocess.run(test, cwd=tree, env=env, text=True,
-                                  errors="replace", stdin=subprocess.DEVNULL,
-                                  stdout=subprocess.PIPE, timeout=TEST_LIMIT,
-                                  stderr=subprocess.STDOUT)
-        except subprocess.TimeoutExpired:
+        done = within(limit, test, cwd=tree, env=env)
+        if done.returncode == OVER_LIMIT:
             return "killed"  # it hangs
         if not has_run(m.test[0], done.stdout):
             return "NO TEST HAS RUN\n" + done.stdout[-1500:]
@@ -187,7 +324,7 @@ def try_one(m, tree):
         (tree / m.file).write_text(before)
 
 
-def run(mutations, jobs):
+def run(mutations, jobs, limit):
     trees = queue.Queue()
     for number in range(jobs):
         trees.put(copy_tree(number))
@@ -197,7 +334,7 @@ def run(mutations, jobs):
         tree = trees.get()
         began = time.monotonic()
         try:
-            result = try_one(m, tree)
+            result = try_one(m, tree, limit)
         except (Wrong, OSError) as error:
             result = str(error)
         finally:
@@ -215,16 +352,23 @@ def run(mutations, jobs):
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--check", action="store_true")
+    parser.add_argument("--control", action="store_true")
     parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--timeout", type=float, default=TEST_LIMIT,
+                        help="seconds that the test of a change has")
+    parser.add_argument("--list", type=pathlib.Path,
+                        help="changes of this file, not of list-*")
     parser.add_argument("rows", nargs="*", help="only these rows or files")
     args = parser.parse_args()
-    mutations = read_list()
-    if args.check:
-        sys.exit(not check(mutations))
+    mutations = parse(args.list) if args.list else read_list()
+    if args.check or args.control:
+        bad = check(ROOT, mutations) if args.check else control()
+        print("\n".join(bad) if bad else f"{len(mutations)} mutations apply")
+        sys.exit(bool(bad))
     chosen = [m for m in mutations if not m.why and
               (not args.rows or set(args.rows) & {*m.rows, m.file,
                                                   m.where.split(":")[0]})]
-    left = run(chosen, args.jobs)
+    left = run(chosen, args.jobs, args.timeout)
     for m in mutations:
         if m.why and not args.rows:
             print(f"mutants: {m.name()}: none: {m.why}")
