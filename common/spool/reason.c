@@ -175,7 +175,20 @@ set_marked(const struct spool *sp, const char *leaf)
 	return r;
 }
 
-/* The line before the bit, which makes it count. */
+/* The bit first: a line that a death leaves without it would count with the
+ * next mark. */
+static int
+append_marked(const struct spool *sp, const char *leaf, const struct buf *lines,
+    bool sync)
+{
+	int r =
+	    append_to_leaf(sp, SPOOL_BOUNCE, leaf, &(struct buf){ 0 }, false);
+
+	if (r == 0)
+		r = set_marked(sp, leaf);
+	return r < 0 ? r : append_to_leaf(sp, SPOOL_BOUNCE, leaf, lines, sync);
+}
+
 static int
 add_mark(const struct spool *sp, const char *mark, const struct queue_id *id,
     usec_t when_wall)
@@ -189,9 +202,9 @@ add_mark(const struct spool *sp, const char *mark, const struct queue_id *id,
 	r = buf_printf(&line, "%s\t%" PRId64 "\t%s\n", mark,
 	    when_wall / USEC_PER_SEC, text);
 	if (r == 0)
-		r = append_to_leaf(sp, SPOOL_BOUNCE, leaf, &line, false);
+		r = append_marked(sp, leaf, &line, false);
 	buf_done(&line);
-	return r < 0 ? r : set_marked(sp, leaf);
+	return r;
 }
 
 int
@@ -275,18 +288,6 @@ reason_format_warning(const struct queue_id *id, usec_t when_wall,
 	    when_wall / USEC_PER_SEC, report, text);
 }
 
-/* Lines count with their sync, so the bit comes first. */
-static int
-append_marked(const struct spool *sp, const char *leaf, const struct buf *lines)
-{
-	int r =
-	    append_to_leaf(sp, SPOOL_BOUNCE, leaf, &(struct buf){ 0 }, false);
-
-	if (r == 0)
-		r = set_marked(sp, leaf);
-	return r < 0 ? r : append_to_leaf(sp, SPOOL_BOUNCE, leaf, lines, true);
-}
-
 int
 reason_add_warning(const struct spool *sp, const struct queue_id *id,
     usec_t when_wall, const char *report)
@@ -297,7 +298,7 @@ reason_add_warning(const struct spool *sp, const struct queue_id *id,
 
 	spool_leaf(sp, SPOOL_BOUNCE, id->inode, leaf, sizeof(leaf));
 	if (r == 0)
-		r = append_marked(sp, leaf, &line);
+		r = append_marked(sp, leaf, &line, true);
 	buf_done(&line);
 	return r;
 }
@@ -319,7 +320,7 @@ reason_replace(const struct spool *sp, uint64_t inode, const struct buf *lines,
 	    inode);
 	if (sp->sys->unlinkat(dir, temp, 0) < 0 && errno != ENOENT)
 		return -errno;
-	r = marked ? append_marked(sp, temp, lines)
+	r = marked ? append_marked(sp, temp, lines, true)
 		   : append_to_leaf(sp, SPOOL_BOUNCE, temp, lines, true);
 	if (r == 0 && sp->sys->replaceat(dir, temp, leaf) < 0)
 		r = -errno;

@@ -195,7 +195,8 @@ Test(accept, D7_fsync_error_is_not_retried)
 	scratch_close(&s);
 }
 
-/* The name goes while the lock is still held: no reader ever gets it. */
+/* The name goes while the lock is still held: no reader ever gets it, also not
+ * behind the close that unlocks the file. */
 static void
 try_to_read(enum fault_call call, void *arg)
 {
@@ -204,7 +205,9 @@ try_to_read(enum fault_call call, void *arg)
 	struct spool_item item;
 	static bool inside;
 
-	if (inside || (call != FAULT_LINKAT && call != FAULT_UNLINKAT))
+	if (inside ||
+	    (call != FAULT_LINKAT && call != FAULT_UNLINKAT &&
+		call != FAULT_CLOSE))
 		return;
 	inside = true;
 	spool_scan_begin(&scan, &s->sp, SPOOL_INCOMING);
@@ -214,7 +217,8 @@ try_to_read(enum fault_call call, void *arg)
 	inside = false;
 }
 
-Test(accept, no_reader_gets_what_may_still_be_refused)
+/* mutation: common/spool/accept.c: accept_end() closes before it removes. */
+Test(accept, D7_no_reader_gets_what_may_still_be_refused)
 {
 	struct scratch s;
 	struct queue_id id;

@@ -3,8 +3,10 @@
 
 #include <criterion/criterion.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "spool/reason.h"
@@ -142,5 +144,131 @@ Test(spool_act, a_later_act_ends_a_decision)
 		cr_assert_eq(spool_remove(&s.sp, to, id.inode), 0);
 		cr_assert_eq(reason_clear(&s.sp, SPOOL_BOUNCE, id.inode), 0);
 	}
+	scratch_close(&s);
+}
+
+/* ---- the order of calls ---- */
+
+/* t: the due time is set; b, m: reasons, the message are synced; r: a move. */
+static char calls[32];
+
+static void
+note(char letter)
+{
+	const size_t n = strlen(calls);
+
+	cr_assert_lt(n + 1, sizeof(calls));
+	calls[n] = letter;
+}
+
+static int
+utimensat_noted(
+    int dir, const char *name, const struct timespec times[2], int flags)
+{
+	const int r = fault_sys.utimensat(dir, name, times, flags);
+
+	if (r == 0)
+		note('t');
+	return r;
+}
+
+static int
+fsync_noted(int fd)
+{
+	struct stat st;
+
+	cr_assert_eq(fstat(fd, &st), 0);
+	note((uint64_t)st.st_ino == inode ? 'm' : 'b');
+	return fault_sys.fsync(fd);
+}
+
+static int
+renameat_noted(int olddir, const char *old, int newdir, const char *name)
+{
+	note('r');
+	return fault_sys.renameat(olddir, old, newdir, name);
+}
+
+/* A message with a reason, in this directory. */
+static void
+put_with_reason(enum spool_dir dir)
+{
+	const struct reason reason = { 0, 0, "5.1.1", "none", "a", "no", 0 };
+
+	inode = scratch_put(&s).inode;
+	cr_assert_eq(reason_add(&s.sp, SPOOL_BOUNCE, inode, &reason), 0);
+	cr_assert_eq(spool_move(&s.sp, SPOOL_INCOMING, dir, inode), 0);
+	memset(calls, 0, sizeof(calls));
+}
+
+static int
+act_on(enum spool_act act, enum spool_dir dir)
+{
+	enum spool_dir to;
+	int r, fd = spool_open_file(&s.sp, dir, inode, O_RDONLY);
+
+	cr_assert_geq(fd, 0);
+	r = act_move(&s.sp, act, dir, inode, fd, USEC_PER_SEC, &to);
+	close(fd);
+	return r;
+}
+
+static void
+open_noted(struct spool_sys *sys)
+{
+	scratch_open(&s);
+	*sys = fault_sys;
+	sys->utimensat = utimensat_noted;
+	sys->fsync = fsync_noted;
+	sys->renameat = renameat_noted;
+	s.sp.sys = sys;
+}
+
+/* The queue-send that left the message in active/ may not have synced what it
+ * marked; a message in deleted/ without its time goes at once.
+ * mutations: common/spool/act.c: act_move() syncs no marks; sync_marks() leaves
+ * the reasons out; act_move() sets the due time behind the move. */
+Test(spool_act, D32_P23_marks_and_due_time_are_written_before_the_move)
+{
+	static const struct {
+		enum spool_act act;
+		enum spool_dir dir;
+		const char *calls;
+	} rows[] = {
+		{ ACT_HOLD, SPOOL_ACTIVE, "bmr" },
+		{ ACT_REQUEUE, SPOOL_ACTIVE, "tbmr" },
+		{ ACT_DELETE, SPOOL_ACTIVE, "tbmr" },
+		{ ACT_DELETE, SPOOL_DEFERRED, "tr" },
+		{ ACT_RELEASE, SPOOL_HOLD, "tr" },
+		{ ACT_HOLD, SPOOL_DEFERRED, "r" },
+	};
+	struct spool_sys sys;
+	size_t i;
+
+	open_noted(&sys);
+	for (i = 0; i < ARRAY_LEN(rows); i++) {
+		put_with_reason(rows[i].dir);
+		cr_assert_eq(act_on(rows[i].act, rows[i].dir), 0, "row %zu", i);
+		cr_expect_str_eq(calls, rows[i].calls, "row %zu: %s", i, calls);
+	}
+	s.sp.sys = &fault_sys;
+	scratch_close(&s);
+}
+
+/* mutation: common/spool/act.c: act_move() drops the error of sync_marks(). */
+Test(spool_act, D7_D32_without_a_sync_the_message_stays)
+{
+	struct spool_sys sys;
+	unsigned nth;
+
+	open_noted(&sys);
+	for (nth = 1; nth <= 2; nth++) {
+		put_with_reason(SPOOL_ACTIVE);
+		fault_reset();
+		fail_nth(FAULT_FSYNC, nth, EIO);
+		cr_expect_eq(act_on(ACT_HOLD, SPOOL_ACTIVE), -EIO);
+		cr_expect_null(strchr(calls, 'r'), "%s", calls);
+	}
+	s.sp.sys = &fault_sys;
 	scratch_close(&s);
 }

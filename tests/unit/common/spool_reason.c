@@ -121,6 +121,46 @@ Test(reason, D37_a_warning_is_a_mark_of_one_message)
 	}
 }
 
+/* Writes are short, so that a death cuts a line, too.
+ * mutation: common/spool/reason.c: append_marked() sets the bit behind the
+ * lines. */
+Test(reason, D37_P23_a_mark_that_a_death_cut_off_never_counts)
+{
+	const struct queue_id id = { 1700000000 * USEC_PER_SEC, 7, 1, INODE };
+	struct scratch s;
+	bool cut, warns;
+	unsigned kind, nth;
+	int r, before;
+
+	scratch_open(&s);
+	for (kind = 0; kind < 2; kind++)
+		for (nth = 1, cut = true; cut; nth++) {
+			warns = kind == 0;
+			fault_cut(nth);
+			fault_short_writes(10);
+			r = warns
+			    ? reason_add_warning(
+				  &s.sp, &id, id.arrival_wall, "A")
+			    : reason_add_expiry(&s.sp, &id, id.arrival_wall);
+			cut = fault_was_cut();
+			fault_reset();
+			cr_expect(cut || r == 0);
+			before = reason_marks(&s.sp, &id);
+			before = before < 0 ? 0 : before;
+			cr_expect(cut ||
+			    before ==
+				(warns ? REASON_WARNED : REASON_GIVEN_UP));
+			cr_assert_eq(
+			    reason_add_release(&s.sp, &id, id.arrival_wall), 0);
+			cr_expect_eq(reason_marks(&s.sp, &id),
+			    before | REASON_RELEASED, "kind %u, call %u", kind,
+			    nth);
+			cr_assert_eq(
+			    reason_clear(&s.sp, SPOOL_BOUNCE, INODE), 0);
+		}
+	scratch_close(&s);
+}
+
 Test(reason, C6_hostile_text_stays_on_its_line)
 {
 	struct reason hostile = refused;

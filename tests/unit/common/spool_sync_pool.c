@@ -72,6 +72,7 @@ static void
 all_jobs(unsigned threads)
 {
 	struct sync_pool *p = sync_pool_new(&sys, threads);
+	struct pollfd ready = { .events = POLLIN };
 	bool seen[JOBS] = { false };
 	struct sync_task *job;
 	uint32_t i;
@@ -91,14 +92,16 @@ all_jobs(unsigned threads)
 		sync_task_free(job);
 	}
 	cr_expect_null(sync_pool_take(p));
+	ready.fd = sync_pool_fd(p);
+	cr_expect_eq(poll(&ready, 1, 0), 0, "the loop would turn for nothing");
 	sync_pool_free(&p);
 	cr_expect_null(p);
 	cr_expect_eq(atomic_load(&files), JOBS / 2 * 3 - JOBS / 10);
 	cr_expect_eq(atomic_load(&wholes), JOBS / 10);
 }
 
-/* mutation: common/spool/sync_pool.c: run_thread() leaves the job in the list.
- */
+/* mutations: common/spool/sync_pool.c: run_thread() leaves the job in the list;
+ * sync_pool_take() leaves the descriptor readable. */
 Test(spool_sync_pool, D32_each_job_is_done_once_by_threads, .timeout = 60)
 {
 	all_jobs(4);

@@ -162,6 +162,78 @@ Test(sync, D7_a_sync_that_fails_is_not_tried_again_as_proof)
 	cr_expect_eq(strchr(trace, 'f'), strrchr(trace, 'f'), "%s", trace);
 }
 
+/* ---- the due time ---- */
+
+static struct {
+	uint64_t inode;
+	enum spool_dir at; /* the place of the message at the last call */
+	int error;
+} due;
+
+static int
+utimensat_noted(
+    int dir, const char *name, const struct timespec times[2], int flags)
+{
+	due.at = world_where(&w, due.inode);
+	errno = due.error;
+	return due.error != 0 ? -1 : utimensat(dir, name, times, flags);
+}
+
+/* A message, while the first of its deliveries is under way. */
+static struct world_delivery
+under_way(void)
+{
+	struct world_delivery delivery;
+
+	world_sys.utimensat = utimensat_noted;
+	due.inode = world_message(&w, "d", 1);
+	due.at = SPOOL_NDIRS;
+	take(&delivery);
+	return delivery;
+}
+
+static void
+defer(const struct world_delivery *delivery)
+{
+	world_result(&w, delivery, 0, AGENT_DEFERRED);
+	world_done(&w, delivery);
+	world_run(&w);
+}
+
+/* A message in deleted/ without the time goes at once, and nobody can take it
+ * back; one in deferred/ is tried at once.
+ * mutation: queue-send/road/move_task.c: move_task_work() moves first. */
+Test(sync, D41_the_due_time_is_set_before_the_move)
+{
+	struct world_delivery delivery = under_way();
+	uint32_t running;
+
+	defer(&delivery);
+	cr_expect_eq(due.at, SPOOL_ACTIVE);
+	cr_expect_eq(world_where(&w, due.inode), SPOOL_DEFERRED);
+	delivery = under_way();
+	cr_assert_eq(world_act(&w, ACT_DELETE, due.inode, &running), 0);
+	defer(&delivery);
+	cr_expect_eq(due.at, SPOOL_ACTIVE);
+	cr_expect_eq(world_where(&w, due.inode), SPOOL_DELETED);
+}
+
+/* mutation: queue-send/road/leave.c: to_deleted() tries the due time. */
+Test(sync, D2_D41_nothing_is_deleted_without_the_end_of_its_day)
+{
+	struct world_delivery delivery = under_way();
+	uint32_t running;
+
+	cr_assert_eq(world_act(&w, ACT_DELETE, due.inode, &running), 0);
+	due.error = ENOSPC;
+	defer(&delivery);
+	cr_expect_eq(due.at, SPOOL_ACTIVE);
+	cr_expect_eq(world_where(&w, due.inode), SPOOL_ACTIVE);
+	due.error = 0;
+}
+
+/* ---- the interval ---- */
+
 /* The interval has passed since the first change. */
 static void
 pass_interval(void)
@@ -247,6 +319,15 @@ slow_fsync(int fd)
 	return fsync(fd);
 }
 
+static int
+slow_syncfs(int fd)
+{
+	char c;
+
+	(void)!read(gate[0], &c, 1);
+	return syncfs(fd);
+}
+
 static void
 start_threads(void)
 {
@@ -254,6 +335,7 @@ start_threads(void)
 	w.sync_threads = 1;
 	world_start(&w, "mark_sync_interval = 1h\n");
 	world_sys.fsync = slow_fsync;
+	world_sys.syncfs = slow_syncfs;
 }
 
 static void
@@ -268,15 +350,20 @@ TestSuite(
     sync_threads, .init = start_threads, .fini = end_threads, .timeout = 60);
 
 static void
-await_sync(void)
+await_done(void)
 {
-	struct pollfd p = { .fd = w.s.sync.tasks == 0
-		    ? -1
-		    : event_get_fd(w.s.sync.pool.done),
+	struct pollfd p = { .fd = event_get_fd(w.s.sync.pool.done),
 		.events = POLLIN };
 
 	cr_assert_eq(poll(&p, 1, 120000), 1);
 	world_run(&w);
+}
+
+static void
+await_sync(void)
+{
+	cr_assert_gt(w.s.sync.tasks, 0);
+	await_done();
 }
 
 /* mutation: queue-send/control.c: threads stays 0. */
@@ -293,6 +380,35 @@ Test(sync_threads, D32_nobody_waits_for_a_disk_that_syncs_slowly)
 	await_sync();
 	cr_assert_eq(world_where(&w, slow), SPOOL_DEFERRED);
 	cr_assert_eq(messages_to_leave(&w.s.messages), 0);
+}
+
+/* The mark of the second delivery may be behind what the sync has written.
+ * mutation: queue-send/road/sync.c: start_whole() takes the next epoch. */
+Test(sync_threads, D32_a_sync_of_the_whole_proves_no_mark_made_meanwhile)
+{
+	const uint64_t inode = world_message(&w, "d", 3);
+	struct world_delivery delivery[3];
+	int i;
+
+	for (i = 0; i < 3; i++)
+		take(&delivery[i]);
+	for (i = 0; i < 3; i++) {
+		world_result(
+		    &w, &delivery[i], 0, i < 2 ? AGENT_SENT : AGENT_DEFERRED);
+		world_done(&w, &delivery[i]);
+		world_run(&w);
+		if (i == 0)
+			pass_interval(); /* the sync begins */
+		if (i == 1) {
+			cr_assert_eq(write(gate[1], "", 1), 1);
+			await_done();
+			cr_assert_eq(w.s.sync.whole, 0);
+		}
+	}
+	cr_assert_eq(world_where(&w, inode), SPOOL_ACTIVE, "not synced yet");
+	cr_assert_eq(write(gate[1], "", 1), 1);
+	await_sync();
+	cr_expect_eq(world_where(&w, inode), SPOOL_DEFERRED);
 }
 
 /* mutation: queue-send/road/sync.c: one_is_done() compares no serial. */
