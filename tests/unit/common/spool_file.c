@@ -6,6 +6,7 @@
 #include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -273,5 +274,67 @@ Test(spool_file, settled_means_that_no_writer_holds_it)
 	cr_expect_eq(flock(writer, LOCK_EX | LOCK_NB), 0, "nothing is kept");
 	close(writer);
 	close(reader);
+	scratch_close(&s);
+}
+
+/* ---- a writer that refuses between two looks of the reader ---- */
+
+static struct refusal {
+	const struct spool *sp;
+	char leaf[SPOOL_PATH_MAX];
+	int writer; /* has the lock */
+} refusal;
+
+/* Replaces flock() of all in this program. The first shared lock comes behind
+ * the end of the writer. */
+int
+flock(int fd, int op)
+{
+	const struct spool *sp = refusal.sp;
+
+	if (sp != NULL && (op & LOCK_SH) != 0) {
+		refusal.sp = NULL;
+		cr_assert_eq(
+		    unlinkat(sp->dir[SPOOL_INCOMING], refusal.leaf, 0), 0);
+		close(refusal.writer);
+	}
+	return (int)syscall(SYS_flock, fd, op);
+}
+
+static void
+begin_refusal(const struct spool *sp, uint64_t inode)
+{
+	spool_leaf(
+	    sp, SPOOL_INCOMING, inode, refusal.leaf, sizeof(refusal.leaf));
+	refusal.writer =
+	    openat(sp->dir[SPOOL_INCOMING], refusal.leaf, O_RDWR | O_CLOEXEC);
+	cr_assert_geq(refusal.writer, 0);
+	cr_assert_eq(flock(refusal.writer, LOCK_EX | LOCK_NB), 0);
+	refusal.sp = sp;
+}
+
+/* mutations: common/spool/spool_file.c: spool_file_settled() looks at the links
+ * before it locks; open_and_judge() the same. */
+Test(spool_file, D7_a_message_that_is_refused_meanwhile_is_not_taken)
+{
+	struct scratch s;
+	struct stat st;
+	uint64_t inode;
+	int fd;
+
+	scratch_open(&s);
+	inode = scratch_put(&s).inode;
+	fd = spool_open_file(&s.sp, SPOOL_INCOMING, inode, O_RDONLY);
+	cr_assert_geq(fd, 0);
+	begin_refusal(&s.sp, inode);
+	cr_expect_eq(spool_file_settled(fd), -ENOENT);
+	cr_expect_null(refusal.sp);
+	close(fd);
+	inode = scratch_put(&s).inode;
+	begin_refusal(&s.sp, inode);
+	cr_expect_eq(
+	    spool_open_settled(&s.sp, SPOOL_INCOMING, inode, O_RDONLY, &st),
+	    -ENOENT);
+	cr_expect_null(refusal.sp);
 	scratch_close(&s);
 }

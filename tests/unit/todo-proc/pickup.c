@@ -2,6 +2,7 @@
 #include "tests/unit/todo-proc/world.h"
 
 #include "base/clock.h"
+#include "todo-proc/pickup_task.h"
 #include "todo-proc/todo.h"
 
 #include <criterion/criterion.h>
@@ -337,6 +338,26 @@ Test(pickup, D22_a_foreign_file_in_its_place_makes_room)
 	cr_assert_eq(w.nmessages, 1);
 	cr_assert_eq(w.messages[0].inode, inode);
 	cr_assert_eq(world_count(&w, SPOOL_CORRUPT), 1);
+}
+
+/* A power cut may bring back the name from before the pick-up, and the walk of
+ * maildrop/ may be the first to meet the message.
+ * mutation: todo-proc/pickup_task.c: pickup_drop() keeps no one name. */
+Test(pickup, D12_a_drop_that_has_a_name_in_incoming_is_no_damage)
+{
+	const uint64_t inode = drop(1);
+	char name[SPOOL_DROP_MAX], leaf[SPOOL_PATH_MAX];
+	struct picked picked;
+
+	name_of(inode, name);
+	spool_leaf(&w.t.sp, SPOOL_INCOMING, inode, leaf, sizeof(leaf));
+	cr_assert_eq(
+	    linkat(maildrop(), name, w.t.sp.dir[SPOOL_INCOMING], leaf, 0), 0);
+	pickup_drop(&w.t.sp, name, &picked);
+	cr_expect_eq(picked.error, -ENOENT);
+	cr_expect_eq(world_count(&w, SPOOL_MAILDROP), 0);
+	cr_expect_eq(world_count(&w, SPOOL_CORRUPT), 0);
+	cr_expect_eq(world_where(&w, inode), SPOOL_INCOMING);
 }
 
 Test(pickup, a_drop_that_is_being_written_is_left)
