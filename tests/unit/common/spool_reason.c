@@ -439,3 +439,103 @@ Test(reason, attempts_that_cannot_be_read_are_an_error)
 	cr_expect_eq(rmdir(scratch_path(&s, SPOOL_DEFER, INODE)), 0);
 	scratch_close(&s);
 }
+
+/* ---- the order of calls ---- */
+
+/* a: a line is written; f: it is synced; r: the file gets its name. */
+static char calls[32];
+
+static void
+note_call(enum fault_call call, void *arg UNUSED)
+{
+	const size_t n = strlen(calls);
+
+	cr_assert_lt(n + 1, sizeof(calls));
+	if (call == FAULT_WRITE)
+		calls[n] = 'a';
+	else if (call == FAULT_FSYNC)
+		calls[n] = 'f';
+	else if (call == FAULT_REPLACEAT)
+		calls[n] = 'r';
+}
+
+static void
+begin_calls(void)
+{
+	fault_reset();
+	memset(calls, 0, sizeof(calls));
+	fault_watch(note_call, NULL);
+}
+
+static const struct queue_id reported = { 1700000000 * USEC_PER_SEC, 7, 1,
+	INODE };
+
+static int
+add_report(const struct scratch *s, unsigned kind)
+{
+	const usec_t now = reported.arrival_wall;
+
+	return kind == 0 ? reason_add_report(&s->sp, INODE, now, "A")
+	    : kind == 1  ? reason_add_rcpt_report(&s->sp, INODE, now, "A", 3)
+			 : reason_add_warning(&s->sp, &reported, now, "A");
+}
+
+/* The report leaves behind its line: a power cut that takes the line alone has
+ * the sender told again.
+ * mutation: common/spool/reason.c: reason_add_rcpt_report() does not sync. */
+Test(reason, D36_D37_the_line_of_a_report_is_on_disk_or_taken_back)
+{
+	struct scratch s;
+	uint32_t count;
+	unsigned kind;
+
+	scratch_open(&s);
+	for (kind = 0; kind < 3; kind++) {
+		begin_calls();
+		fail_nth(FAULT_FSYNC, 1, EIO);
+		cr_expect_eq(add_report(&s, kind), -EIO, "%u", kind);
+		cr_assert_eq(reason_count_reports(&s.sp, INODE, &count), 0);
+		cr_expect_eq(count, 0, "%u", kind);
+		begin_calls();
+		cr_assert_eq(add_report(&s, kind), 0);
+		cr_expect_str_eq(calls, "af", "%u: %s", kind, calls);
+		cr_assert_eq(reason_clear(&s.sp, SPOOL_BOUNCE, INODE), 0);
+	}
+	scratch_close(&s);
+}
+
+/* A power cut finds the lines from before, or all of the new ones.
+ * mutation: common/spool/reason.c: reason_replace() does not sync. */
+Test(reason, D36_lines_that_replace_others_are_on_disk_before_the_name)
+{
+	struct buf line = { 0 };
+	struct scratch s;
+	uint32_t count;
+	int marked;
+
+	scratch_open(&s);
+	cr_assert_eq(
+	    reason_format_warning(&reported, USEC_PER_SEC, "A", &line), 0);
+	for (marked = 0; marked < 2; marked++) {
+		cr_assert_eq(add_report(&s, 0), 0);
+		cr_assert_eq(add_report(&s, 0), 0);
+		begin_calls();
+		fail_nth(FAULT_FSYNC, 1, EIO);
+		cr_expect_eq(
+		    reason_replace(&s.sp, INODE, &line, marked == 1), -EIO);
+		cr_expect_eq(scratch_files(&s), 1u, "no other name is left");
+		cr_assert_eq(reason_count_reports(&s.sp, INODE, &count), 0);
+		cr_expect_eq(count, 2, "as it was");
+		begin_calls();
+		cr_assert_eq(
+		    reason_replace(&s.sp, INODE, &line, marked == 1), 0);
+		cr_expect_str_eq(calls, "afr", "%d: %s", marked, calls);
+		cr_assert_eq(reason_count_reports(&s.sp, INODE, &count), 0);
+		cr_expect_eq(count, 1);
+		cr_expect_eq(reason_marks(&s.sp, &reported),
+		    marked == 1 ? REASON_WARNED : 0);
+		cr_assert_eq(reason_clear(&s.sp, SPOOL_BOUNCE, INODE), 0);
+	}
+	buf_done(&line);
+	scratch_close(&s);
+}
