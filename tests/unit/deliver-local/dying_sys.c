@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/file.h>
 #include <unistd.h>
 
@@ -10,6 +11,23 @@ static struct {
 	unsigned left; /* points until the end; a death has two each call */
 	bool fails;    /* instead of dying */
 } fate;
+
+static char trace[64];
+
+static void
+note(char letter)
+{
+	const size_t n = strlen(trace);
+
+	if (letter != '\0' && n + 1 < sizeof(trace))
+		trace[n] = letter;
+}
+
+const char *
+dying_trace(void)
+{
+	return trace;
+}
 
 /* false: this call fails. */
 static bool
@@ -23,35 +41,38 @@ pass(void)
 	return false;
 }
 
-#define DYING(type, name, params, args)       \
-	static type dying_##name params       \
-	{                                     \
-		type r;                       \
-                                              \
-		if (!pass())                  \
-			return -1;            \
-		r = spool_sys_real.name args; \
-		if (!fate.fails)              \
-			(void)pass();         \
-		return r;                     \
+#define DYING(letter, type, name, params, args) \
+	static type dying_##name params         \
+	{                                       \
+		type r;                         \
+                                                \
+		note(letter);                   \
+		if (!pass())                    \
+			return -1;              \
+		r = spool_sys_real.name args;   \
+		if (!fate.fails)                \
+			(void)pass();           \
+		return r;                       \
 	}
 
-DYING(int, openat, (int dir, const char *name, int flags, mode_t mode),
+DYING('\0', int, openat, (int dir, const char *name, int flags, mode_t mode),
     (dir, name, flags, mode))
-DYING(ssize_t, write, (int fd, const void *data, size_t len), (fd, data, len))
-DYING(ssize_t, pwrite, (int fd, const void *data, size_t len, off_t off),
+DYING('\0', ssize_t, write, (int fd, const void *data, size_t len),
+    (fd, data, len))
+DYING('p', ssize_t, pwrite, (int fd, const void *data, size_t len, off_t off),
     (fd, data, len, off))
-DYING(int, linkat,
+DYING('l', int, linkat,
     (int olddir, const char *old, int newdir, const char *name, int flags),
     (olddir, old, newdir, name, flags))
-DYING(int, renameat,
+DYING('r', int, renameat,
     (int olddir, const char *old, int newdir, const char *name),
     (olddir, old, newdir, name))
-DYING(int, unlinkat, (int dir, const char *name, int flags), (dir, name, flags))
-DYING(int, flock, (int fd, int op), (fd, op))
-DYING(int, fsync, (int fd), (fd))
-DYING(int, close, (int fd), (fd))
-DYING(int, fstatvfs, (int fd, struct statvfs *out), (fd, out))
+DYING('\0', int, unlinkat, (int dir, const char *name, int flags),
+    (dir, name, flags))
+DYING('\0', int, flock, (int fd, int op), (fd, op))
+DYING('f', int, fsync, (int fd), (fd))
+DYING('\0', int, close, (int fd), (fd))
+DYING('\0', int, fstatvfs, (int fd, struct statvfs *out), (fd, out))
 
 void
 dying_sys(struct spool_sys *ret, unsigned nth, bool fails)
@@ -70,6 +91,7 @@ dying_sys(struct spool_sys *ret, unsigned nth, bool fails)
 		.syncfs = syncfs,
 		.close = dying_close,
 		.fstatvfs = dying_fstatvfs };
+	memset(trace, 0, sizeof(trace));
 	fate.left = nth;
 	fate.fails = fails;
 }

@@ -11,5 +11,7 @@
 void dying_sys(struct spool_sys *ret, unsigned nth, bool fails);
 /* Was that point reached? */
 bool dying_came(void);
+/* The calls since dying_sys(): l linkat, f fsync, p pwrite, r renameat. */
+const char *dying_trace(void);
 
 #endif

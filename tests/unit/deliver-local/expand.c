@@ -10,7 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -335,55 +334,6 @@ Test(expand, a_queue_that_is_being_closed_prepares_nothing)
 	cr_expect_str_eq(verdict.dsn, "4.3.2", "%s", verdict.text);
 }
 
-/* ---- the order of calls ---- */
-
-/* l: a message gets its name in prepared/; f, d, p: a message, the directory,
- * the parent are synced; m: the parent is marked; r: a message moves. */
-static char calls[64];
-
-static void
-note(char letter)
-{
-	const size_t n = strlen(calls);
-
-	cr_assert_lt(n + 1, sizeof(calls));
-	calls[n] = letter;
-}
-
-static int
-linkat_noted(
-    int olddir, const char *old, int newdir, const char *name, int flags)
-{
-	note('l');
-	return linkat(olddir, old, newdir, name, flags);
-}
-
-static int
-fsync_noted(int fd)
-{
-	struct stat st;
-
-	cr_assert_eq(fstat(fd, &st), 0);
-	note(S_ISDIR(st.st_mode)                      ? 'd'
-		: (uint64_t)st.st_ino == parent.inode ? 'p'
-						      : 'f');
-	return fsync(fd);
-}
-
-static ssize_t
-pwrite_noted(int fd, const void *data, size_t len, off_t off)
-{
-	note('m');
-	return pwrite(fd, data, len, off);
-}
-
-static int
-renameat_noted(int olddir, const char *old, int newdir, const char *name)
-{
-	note('r');
-	return spool_sys_real.renameat(olddir, old, newdir, name);
-}
-
 /* After a power cut behind the mark each message counts that is in prepared/:
  * none of an earlier expansion may be back there. And a message that has moved
  * to incoming/ is one too many if the mark is not there.
@@ -391,13 +341,10 @@ renameat_noted(int olddir, const char *old, int newdir, const char *name)
  * does not sync the mark. */
 Test(expand, D35_names_are_synced_before_the_mark_and_the_mark_before_a_move)
 {
-	sys.linkat = linkat_noted;
-	sys.fsync = fsync_noted;
-	sys.pwrite = pwrite_noted;
-	sys.renameat = renameat_noted;
+	dying_sys(&sys, 0, false);
 	run("list");
 	cr_expect_eq(verdict.outcome, AGENT_SENT, "%s", verdict.text);
-	cr_expect_str_eq(calls, "lflfdmprr", "%s", calls);
+	cr_expect_str_eq(dying_trace(), "lflffpfrr", "%s", dying_trace());
 }
 
 /* ---- death and failures at each call ---- */
