@@ -41,7 +41,9 @@ struct shared_owner {
  * since processes of a supervisor that was killed may still have deliveries in
  * it; anything else is replaced by a new one. Open for reading and writing, its
  * memory allocated. -EPERM: the name is somebody else's; -EEXIST: it came back
- * at every try; -ENOSPC, … */
+ * at every try; -ENOSPC, …
+ * name NULL: a new segment without a name, for a host whose shared memory a
+ * user has filled. Nobody can truncate it, and no reader finds it. */
 int shared_create(const char *name, const struct shared_shape *shape,
     const struct shared_owner *owner, int *ret_fd);
 /* The identity of a table. */
@@ -49,10 +51,12 @@ struct shared_id {
 	uint64_t secret;
 	uint32_t number;
 	bool open;
+	bool named; /* the table has a name in shared memory */
 };
 int shared_identify(int fd, struct shared_id *ret);
-/* A table in the place of `old`, whatever is there under the name. Its number
- * is the next one; each site has the set that it had before. */
+/* A table in the place of `old`, whatever is there under the name; name NULL: a
+ * table without a name. Its number is the next one; each site has the set that
+ * it had before. */
 int shared_renew(const char *name, const struct shared_shape *shape,
     const struct shared_owner *owner, const struct shared_id *old, int *ret_fd);
 /* A new table is closed, and no place is taken in it before this call, so that

@@ -15,6 +15,8 @@
 
 #define TRIES 3
 #define LINE  64 /* bytes of a cache line: sets do not share one */
+/* Of a segment without a name: its size stays. */
+#define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
 
 static size_t
 whole_lines(size_t size)
@@ -288,13 +290,35 @@ open_new(const char *name, const struct shared_segment *want,
 	return -EEXIST;
 }
 
+/* Memory of no file system, so no user can fill what it is taken from. */
+static int
+create_unnamed(const struct shared_segment *seg,
+    const struct shared_owner *owner, int *ret_fd)
+{
+	int r, fd = memfd_create("sites", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+	if (fd < 0)
+		return -errno;
+	r = make(fd, seg, owner);
+	if (r == 0 && fcntl(fd, F_ADD_SEALS, SEALS) < 0)
+		r = -errno;
+	if (r < 0)
+		close(fd);
+	else
+		*ret_fd = fd;
+	return r;
+}
+
 static int
 create(const char *name, const struct shared_segment *seg,
     const struct shared_owner *owner, bool may_adopt, int *ret_fd)
 {
 	bool adopted = may_adopt;
-	int r, fd = open_new(name, seg, owner, &adopted);
+	int r, fd;
 
+	if (name == NULL)
+		return create_unnamed(seg, owner, ret_fd);
+	fd = open_new(name, seg, owner, &adopted);
 	if (fd < 0)
 		return fd;
 	r = adopted ? 0 : make(fd, seg, owner);
@@ -341,6 +365,15 @@ shared_renew(const char *name, const struct shared_shape *shape,
 
 /* ---- a segment that is there ---- */
 
+/* A file of a tmpfs can be sealed against seals alone. */
+static bool
+is_named(int fd)
+{
+	const int seals = fcntl(fd, F_GET_SEALS);
+
+	return seals < 0 || (seals & F_SEAL_SHRINK) == 0;
+}
+
 int
 shared_identify(int fd, struct shared_id *ret)
 {
@@ -356,7 +389,7 @@ shared_identify(int fd, struct shared_id *ret)
 	r = shared_segment_check(&head, head.size, &seg);
 	if (r == 0)
 		*ret = (struct shared_id){ seg.secret, seg.number,
-			head.open == 1 };
+			head.open == 1, is_named(fd) };
 	return r;
 }
 
@@ -379,7 +412,7 @@ shared_check(int fd, const struct shared_id *id, const char **ret_why)
 	if (fstat(fd, &st) < 0)
 		return -errno;
 	*ret_why = "was taken away";
-	if (st.st_nlink == 0)
+	if (id->named && st.st_nlink == 0)
 		return -ENOENT;
 	*ret_why = "was cut off or written over";
 	if (shared_segment_read_head(fd, &seg) < 0 ||

@@ -413,8 +413,8 @@ int disk_sweep(const struct worker_call *call);
 struct base_facts disk_facts_of(const struct buf *more);
 
 /* ---- sites.c: the table of destinations ---- */
-/* After inventory(). Without it no delivery starts; it is tried again every
- * tick. */
+/* After inventory(). Without a name where /dev/shm is full. Without a table no
+ * delivery starts; the table is tried again every tick. */
 void sites_open(struct queues *all);
 /* Before the queues are freed: while processes of one are left behind the name
  * stays, for the next supervisor. */
@@ -424,7 +424,8 @@ void sites_close(struct queues *all);
 void sites_tick(struct queues *all);
 void sites_on_lost(struct queue *q, uint32_t table);
 void sites_on_counted(struct queue *q, uint32_t table);
-/* Every EVERY_HEALTH: members whose group is gone are free. */
+/* Every EVERY_HEALTH: members whose group is gone are free, and a table
+ * without a name gets its name if there is room in /dev/shm. */
 void sites_collect(struct queues *all);
 /* Before the links with agents: queue-send begins with it, or without. */
 void sites_link(struct child *c);

@@ -8,6 +8,7 @@
 #include "base/io.h"
 #include "ipc/msg.h"
 #include "ipc/names.h"
+#include "ipc/shm.h"
 #include "log/log.h"
 #include "site/shared.h"
 
@@ -60,6 +61,21 @@ sites_close(struct queues *all)
 	io_close(&all->sites.fd);
 }
 
+/* ---- a table without a name ---- */
+
+/* Any user can fill the file system of shared memory, and no delivery starts
+ * without a table. */
+static void
+tell_unnamed(const char *name, int error)
+{
+	char text[SHM_TEXT_SIZE];
+
+	log_warning("shared memory %s: %s: deliveries go on, and readers such "
+		    "as \"qctl sites\" find no destinations; tried again "
+		    "every minute",
+	    name, shm_describe(error, text));
+}
+
 /* ---- a table that was lost ---- */
 
 /* The process was killed, and no more can be done. */
@@ -98,8 +114,9 @@ all_owe(struct queues *all)
 	link_all(all);
 }
 
-static void
-renew(struct queues *all, const char *name, const char *why)
+/* name NULL: a table without a name. */
+static int
+put_in_place(struct queues *all, const char *name)
 {
 	const struct shared_owner owner = owner_of(all);
 	struct sites *t = &all->sites;
@@ -110,6 +127,28 @@ renew(struct queues *all, const char *name, const char *why)
 		r = shared_identify(fd, &t->id);
 	if (r < 0) {
 		io_close(&fd);
+		return r;
+	}
+	io_close(&t->fd);
+	t->fd = fd;
+	t->renewed = true;
+	return 0;
+}
+
+static void
+renew(struct queues *all, const char *name, const char *why)
+{
+	struct sites *t = &all->sites;
+	const int named = put_in_place(all, name);
+	int r = named;
+
+	if (r < 0) {
+		/* The next supervisor would keep a table that has the name, as
+		 * a second window for each destination. */
+		(void)shm_remove(name);
+		r = put_in_place(all, NULL);
+	}
+	if (r < 0) {
 		if (log_due(clock_mono(), EVERY_HEALTH, &t->complained))
 			log_error("ALERT: shared memory %s %s, and cannot be "
 				  "made again: %s: queues that have lost it "
@@ -117,12 +156,29 @@ renew(struct queues *all, const char *name, const char *why)
 			    name, why, strerror(-r));
 		return;
 	}
+	if (named < 0)
+		tell_unnamed(name, named);
 	log_warning("shared memory %s %s: made again; no delivery starts until "
 		    "those that run are counted in it",
 	    name, why);
-	io_close(&t->fd);
-	t->fd = fd;
-	t->renewed = true;
+	all_owe(all);
+}
+
+/* Readers find the table again. The queue-sends carry over the places that they
+ * hold, as after a loss. */
+static void
+name_again(struct queues *all)
+{
+	char name[IPC_NAME_MAX];
+
+	if (all->sites.id.named || !all->sites.id.open || all->stopping)
+		return;
+	ipc_name_sites(all->instance->name, name);
+	if (put_in_place(all, name) < 0)
+		return;
+	log_info("shared memory %s: made again; no delivery starts until those "
+		 "that run are counted in it",
+	    name);
 	all_owe(all);
 }
 
@@ -174,14 +230,20 @@ first(struct queues *all, const char *name)
 {
 	const struct shared_owner owner = owner_of(all);
 	struct sites *t = &all->sites;
-	int r;
+	const int named = shared_create(name, &t->shape, &owner, &t->fd);
+	int r = named;
 
-	r = shared_create(name, &t->shape, &owner, &t->fd);
+	if (r < 0) {
+		(void)shm_remove(name); /* as in renew() */
+		r = shared_create(NULL, &t->shape, &owner, &t->fd);
+	}
 	if (r == 0)
 		r = shared_identify(t->fd, &t->id);
 	if (r == 0)
 		r = shared_owners(t->fd, is_owner_there, all);
 	if (r == 0) {
+		if (named < 0)
+			tell_unnamed(name, named);
 		open_if_counted(all);
 		link_all(all);
 		return;
@@ -330,6 +392,7 @@ sites_collect(struct queues *all)
 
 	if (all->sites.fd < 0)
 		return;
+	name_again(all);
 	r = shared_owners(all->sites.fd, forget_stray, all);
 	if (r < 0)
 		log_debug("the table of destinations: %s", strerror(-r));

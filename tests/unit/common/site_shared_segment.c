@@ -398,3 +398,30 @@ Test(site_shared_segment, readers)
 	end_close(&e);
 	scratch_end(&t);
 }
+
+/* Its size is sealed, and a check does not miss the name. */
+Test(site_shared_segment, I30_one_without_a_name)
+{
+	const struct shared_shape shape = { .slots = 100, .members = 3 };
+	struct shared_id id, next;
+	const char *why = "";
+	struct stat st;
+	int fd = -1, later = -1;
+
+	cr_assert_eq(shared_create(NULL, &shape, &leave, &fd), 0);
+	cr_assert_eq(fstat(fd, &st), 0);
+	cr_expect_eq(st.st_mode & 07777, 0600);
+	cr_expect_eq(fcntl(fd, F_GETFD) & FD_CLOEXEC, FD_CLOEXEC);
+	cr_expect_lt(ftruncate(fd, st.st_size / 2), 0);
+	cr_expect_lt(ftruncate(fd, st.st_size * 2), 0);
+	cr_assert_eq(shared_identify(fd, &id), 0);
+	cr_expect_not(id.named);
+	cr_expect_eq(shared_check(fd, &id, &why), 0, "%s", why);
+	cr_assert_eq(shared_renew(NULL, &shape, &leave, &id, &later), 0);
+	cr_assert_eq(shared_identify(later, &next), 0);
+	cr_expect_eq(next.number, id.number + 1);
+	cr_expect_eq(next.secret, id.secret);
+	cr_expect_neq(inode_of(later), inode_of(fd));
+	close(later);
+	close(fd);
+}

@@ -16,13 +16,64 @@
 #include "ipc/names.h"
 #include "site/shared.h"
 
-/* /dev/shm has no room for what is very large; nothing else here is. */
+/* There is no memory for what is very large; nothing else here is. */
 #define LARGE ((off_t)64 << 20)
+/* What is full, in the directory of the stage: a user may change that while
+ * the supervisor runs. */
+#define NO_BYTES  "no-bytes"
+#define NO_INODES "no-inodes"
+
+static bool
+is_full(const char *what)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "%s/%s", stage()->dir, what);
+	return access(path, F_OK) == 0;
+}
+
+static void
+set_full(const char *what, bool full)
+{
+	char path[64];
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/%s", stage()->dir, what);
+	if (!full) {
+		cr_assert_eq(unlink(path), 0);
+		return;
+	}
+	fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+	cr_assert_geq(fd, 0);
+	close(fd);
+}
+
+/* Memory without a name has no file system that could be full. */
+static bool
+has_file_system(int fd)
+{
+	struct stat st;
+
+	return fstat(fd, &st) == 0 && st.st_nlink > 0;
+}
+
+int
+shm_open(const char *name, int flags, mode_t mode)
+{
+	char path[8 + IPC_NAME_MAX];
+
+	if ((flags & O_CREAT) != 0 && is_full(NO_INODES)) {
+		errno = ENOSPC;
+		return -1;
+	}
+	snprintf(path, sizeof(path), "/dev/shm%s", name);
+	return open(path, flags | O_NOFOLLOW | O_CLOEXEC, mode);
+}
 
 int
 posix_fallocate(int fd, off_t offset, off_t len)
 {
-	if (len >= LARGE)
+	if (len >= LARGE || (has_file_system(fd) && is_full(NO_BYTES)))
 		return ENOSPC;
 	return fallocate(fd, 0, offset, len) < 0 ? errno : 0;
 }
@@ -190,4 +241,65 @@ Test(sites, without_a_segment_queues_run_and_wait)
 	cr_expect_not(was_heard("queue-send LINK sites"));
 	cr_expect_eq(segment(), 0);
 	cr_expect_eq(stage_stop(), 0);
+}
+
+static void
+deliver_without_a_name(const char *what)
+{
+	set_full(what, true);
+	stage_start("-s");
+	stage_wait_ready();
+	stage_hear("queue-send LINK");
+	stage_hear("queue-send LINK deliver-local");
+	cr_expect(was_heard("queue-send LINK sites"));
+	cr_expect_eq(segment(), 0);
+	cr_expect(stage_logged("sites: not enough room in /dev/shm: "));
+	cr_expect_not(stage_logged("no delivery starts without it"));
+}
+
+Test(sites, I30_without_bytes_the_table_has_no_name)
+{
+	deliver_without_a_name(NO_BYTES);
+	cr_expect_eq(stage_stop(), 0);
+}
+
+/* The next supervisor makes another table. */
+Test(sites, I30_without_inodes_the_table_has_no_name)
+{
+	deliver_without_a_name(NO_INODES);
+	kill(stage()->pid, SIGKILL);
+	cr_assert_eq(stage_finish(), -SIGKILL);
+	stage()->nkept = 0;
+	stage_start("-s");
+	stage_wait_ready();
+	stage_hear("queue-send LINK sites");
+	cr_expect_eq(stage_stop(), 0);
+}
+
+/* A table of the name would be another window for the next supervisor. */
+Test(sites, I30_a_table_that_is_lost_when_there_is_no_room)
+{
+	stage_start("-s");
+	stage_wait_ready();
+	stage_hear("queue-send LINK sites");
+	set_full(NO_BYTES, true);
+	unlink_segment();
+	stage_wait_log("sites was taken away: made again");
+	stage_hear("queue-send LINK sites");
+	cr_expect_eq(segment(), 0);
+	cr_expect(stage_logged("sites: not enough room in /dev/shm: "));
+	cr_expect_eq(stage_stop(), 0);
+}
+
+/* mutation: sites_collect() without name_again() */
+Test(sites, I31_with_room_again_the_table_gets_its_name)
+{
+	deliver_without_a_name(NO_INODES);
+	set_full(NO_INODES, false);
+	cr_assert_eq(kill(stage()->pid, SIGHUP), 0);
+	stage_wait_log("sites: made again");
+	stage_hear("queue-send LINK sites");
+	cr_expect_neq(segment(), 0);
+	cr_expect_eq(stage_stop(), 0);
+	cr_expect_eq(segment(), 0);
 }
