@@ -328,10 +328,11 @@ open_loop(struct daemon *d)
 {
 	size_t i;
 
-	/* The channel came over an exec; the programs of deliver-local must not
-	 * get it. */
+	/* Both came over an exec; the programs of deliver-local must not get
+	 * them. */
 	if (fcntl(DAEMON_CHANNEL_FD, F_SETFD, FD_CLOEXEC) < 0)
 		return -errno;
+	(void)fcntl(DAEMON_LOCK_FD, F_SETFD, FD_CLOEXEC);
 	d->base = daemon_loop_new(d->ops->many);
 	if (d->base == NULL)
 		return -ENOMEM;

@@ -20,6 +20,9 @@
 #include <sys/types.h>
 
 #define DAEMON_CHANNEL_FD    3
+/* A file with a lock that the process has as long as it lives. A process that
+ * closes a descriptor of that file loses the lock. */
+#define DAEMON_LOCK_FD       4
 #define DAEMON_NSIGNALS      4
 /* The variable with the path of the configuration that the supervisor has in
  * force, which is read instead of FILE: a process that is started again must

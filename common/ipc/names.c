@@ -22,13 +22,6 @@ ipc_name_sites(const char *instance, char out[IPC_NAME_MAX])
 }
 
 void
-ipc_name_children(const char *instance, char out[IPC_NAME_MAX])
-{
-	snprintf(out, IPC_NAME_MAX, "/%s%sqscheduler.children", instance,
-	    dot(instance));
-}
-
-void
 ipc_name_ask(const char *instance, char out[IPC_NAME_MAX])
 {
 	snprintf(

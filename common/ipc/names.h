@@ -11,8 +11,6 @@
 void ipc_name_scheduler(const char *instance, char out[IPC_NAME_MAX]);
 /* "/qscheduler.sites": the table of destinations. */
 void ipc_name_sites(const char *instance, char out[IPC_NAME_MAX]);
-/* "/qscheduler.children": processes, for the next supervisor. */
-void ipc_name_children(const char *instance, char out[IPC_NAME_MAX]);
 /* "/qscheduler.ask": the socket of requests, where shared memory has its names.
  */
 void ipc_name_ask(const char *instance, char out[IPC_NAME_MAX]);

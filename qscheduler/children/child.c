@@ -92,7 +92,6 @@ act_spawn(struct child *c)
 		return;
 	}
 	log_debug("%s: started, pid %ld", c->name, (long)c->process.pid);
-	orphans_record(c);
 	group_child_started(c);
 }
 

@@ -111,6 +111,8 @@ struct spawn {
 	char *const *argv;
 	char *const *envp;
 	int channel;         /* the child's end; stays the caller's */
+	int lock;            /* of child_locks_open(); -1: none */
+	off_t lock_at;       /* of child_lock_at() */
 	uint64_t memory;     /* bytes of address space, 0: no limit */
 	pid_t (*fork)(void); /* the seam: fork() */
 	const struct daemon_users *users; /* NULL: it keeps our user */
@@ -305,62 +307,40 @@ void group_child_started(struct child *c);
  * its group holds in the table of destinations stays taken, and nothing of the
  * next group starts, until the last of it is gone.
  *
- * Nothing here fails: without the roster there are no orphans, which is logged.
- * A process whose start time is not the one in the row is another one, and is
- * left alone. */
+ * Nothing here fails: without locks no orphan is known, which is logged. */
 struct orphans {
-	int fd;         /* of the roster, -1: none */
-	usec_t made_at; /* log_due(): when it was tried; 0: it is there */
+	int fd; /* of the locks, -1: none */
 	LIST_HEAD(orphan_list, orphan) list;
 };
 /* When this is the only supervisor of the instance, before anything is started:
  * find them. They end by themselves, since their channel is closed; what is
  * stopped is told to go on, what does not end is killed. */
-void orphans_open(struct children *all);
-/* The roster is removed when no process is left that is in it. */
-void orphans_close(struct children *all, bool anybody_left);
-/* A process has just been started: write it to the roster. */
-void orphans_record(const struct child *c);
-/* Every tick; a roster that was damaged is made again. */
+void orphans_open(struct children *all, int base);
+void orphans_close(struct children *all);
+/* Every tick. */
 void orphans_tick(struct children *all, usec_t now);
 bool orphans_any(const struct children *all);
 /* An orphan that may still begin or end deliveries; not one that hangs in the
  * kernel though it was killed. */
 bool orphans_any_to_count(const struct children *all);
 bool orphans_of(const struct children *all, uint32_t queue);
-bool orphans_of_generation(
-    const struct children *all, uint32_t queue, uint32_t generation);
 
-/* ---- roster.c: shared memory "/qscheduler.children" (docs/IPC.md) ----
- * For each queue, and in row 0 for the instance: the generation of its group,
- * pids and start times of its processes, for the next supervisor. It is not
- * mapped.
+/* ---- locks.c: QUEUE_BASE/children ----
+ * The file is empty. Each place of each group, and of the programs of the
+ * instance (queue 0), has a byte of it, which the process of that place has
+ * locked (fcntl F_SETLK, shared) from before its exec until its end. So the
+ * kernel knows the processes that a supervisor that was killed has left.
  *
  * Soft: -errno. Never logs. */
-struct roster_record {
-	uint32_t pid; /* 0: none */
-	uint32_t spare;
-	int64_t start_ticks; /* 0: not known */
-};
-struct roster_row {
-	uint32_t generation; /* of the group */
-	uint32_t spare;
-	struct roster_record records[GROUP_MAX]; /* by the place in it */
-};
-struct roster {
-	uint64_t magic;
-	struct roster_row rows[CONF_QUEUE_NUM_MAX + 1]; /* by its number */
-};
-/* The one that is there, when it is this user's and whole; else another one in
- * its place. -EPERM: the name is somebody else's; -ENOSPC, ... */
-int roster_open(const char *name, int *ret_fd);
-/* The roster has its name, size and magic. */
-bool roster_is_whole(int fd);
-/* In the row of the queue; of another generation than the row's, it is the
- * first of its group, and nobody of the one before is there. */
-int roster_write(
-    int fd, uint32_t queue, uint32_t generation, uint32_t place, pid_t pid);
-int roster_read(int fd, struct roster *ret_roster);
+int child_locks_open(int base, int *ret_fd);
+off_t child_lock_at(uint32_t queue, uint32_t place);
+/* For this process. */
+int child_lock_take(int fd, off_t at);
+/* 1: *ret_pid has the lock, 0 for a process of another PID namespace; 0: no
+ * process has it. */
+int child_lock_holder(int fd, off_t at, pid_t *ret_pid);
+/* 1: a process has a lock of this queue; 0: none has. */
+int child_locks_any(int fd, uint32_t queue);
 
 /* ---- all of them ---- */
 struct children {
@@ -368,7 +348,7 @@ struct children {
 	char *program_dir; /* where their programs lie */
 	char **env;
 	/* No orphan of this queue (0: of the instance) is left. */
-	void (*orphans_gone)(void *ctx, uint32_t queue, uint32_t generation);
+	void (*orphans_gone)(void *ctx, uint32_t queue);
 	void *ctx;
 	struct orphans orphans;
 	LIST_HEAD(group_list, group) groups;

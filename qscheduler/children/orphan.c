@@ -7,14 +7,11 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/pidfd.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/io.h"
-#include "ipc/names.h"
-#include "ipc/page.h"
 #include "log/log.h"
 
 /* Beside stop_time_limit, to end deliveries. */
@@ -23,54 +20,15 @@
 #define STUCK_AFTER (10 * USEC_PER_SEC)
 #define STUCK_AGAIN (60 * USEC_PER_SEC)
 
-/* ---- the roster ---- */
-
-static void
-open_roster(struct children *all)
-{
-	char name[IPC_NAME_MAX];
-	int r;
-
-	all->orphans.fd = -1;
-	ipc_name_children(all->instance->name, name);
-	r = roster_open(name, &all->orphans.fd);
-	if (r < 0)
-		log_error("ALERT: shared memory %s: %s: after a kill of this "
-			  "process, agents that are stopped will not be known",
-		    name, strerror(-r));
-}
-
-static void
-write_down(const struct children *all, const char *child, uint32_t queue,
-    uint32_t generation, uint32_t place, pid_t pid)
-{
-	const int fd = all->orphans.fd;
-	int r = fd < 0 ? 0 : roster_write(fd, queue, generation, place, pid);
-
-	if (r < 0)
-		log_warning("%s (pid %ld): not written down: %s", child,
-		    (long)pid, strerror(-r));
-}
-
-void
-orphans_record(const struct child *c)
-{
-	const struct group *g = c->group;
-
-	write_down(g->all, c->name, g->number, g->generation,
-	    (uint32_t)(c - g->child), c->process.pid);
-}
-
 /* ---- orphans ---- */
 
 struct orphan {
 	LIST_ENTRY(orphan) link;
 	struct children *all;
-	uint32_t queue, generation, place;
+	uint32_t queue, place;
 	char name[CHILD_NAME_SIZE];
 	struct process process;
 	struct event *gone;
-	bool sure;   /* the start time is the one in the roster */
 	bool killed; /* SIGKILL was sent */
 	bool stuck;  /* hangs though it was killed: nothing of it runs */
 	usec_t act_at;
@@ -112,18 +70,6 @@ orphans_of(const struct children *all, uint32_t queue)
 	return false;
 }
 
-bool
-orphans_of_generation(
-    const struct children *all, uint32_t queue, uint32_t generation)
-{
-	const struct orphan *o;
-
-	LIST_FOREACH (o, &all->orphans.list, link)
-		if (o->queue == queue && o->generation == generation)
-			return true;
-	return false;
-}
-
 static void
 orphan_free(struct orphan *o)
 {
@@ -136,7 +82,7 @@ orphan_free(struct orphan *o)
 static void
 hurry(struct orphan *o, usec_t now)
 {
-	if (!o->sure || o->killed)
+	if (o->killed)
 		return;
 	(void)process_signal(&o->process, SIGTERM);
 	(void)process_signal(&o->process, SIGCONT);
@@ -175,7 +121,7 @@ static void
 orphan_end(struct orphan *o)
 {
 	struct children *all = o->all;
-	const uint32_t queue = o->queue, generation = o->generation;
+	const uint32_t queue = o->queue;
 	const bool leader = is_leader(o);
 
 	LIST_REMOVE(o, link);
@@ -190,7 +136,7 @@ orphan_end(struct orphan *o)
 		log_info("queue %" PRIu32 ": the processes of an earlier "
 			 "supervisor have ended",
 		    queue);
-	all->orphans_gone(all->ctx, queue, generation);
+	all->orphans_gone(all->ctx, queue);
 }
 
 static void
@@ -203,25 +149,6 @@ on_gone(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
 }
 
 /* ---- found at the start ---- */
-
-enum identity {
-	IDENTITY_ANOTHER, /* or none */
-	IDENTITY_UNSURE,  /* start times are hidden */
-	IDENTITY_SURE,
-};
-
-/* The pidfd is open by then, and stands for the process that was identified. */
-static enum identity
-identify(const struct roster_record *r)
-{
-	const int64_t ticks = page_start_ticks((pid_t)r->pid);
-
-	if (ticks < 0)
-		return IDENTITY_ANOTHER;
-	if (ticks == 0 || r->start_ticks == 0)
-		return IDENTITY_UNSURE;
-	return ticks == r->start_ticks ? IDENTITY_SURE : IDENTITY_ANOTHER;
-}
 
 static const char *
 waits_for(const struct orphan *o)
@@ -249,87 +176,101 @@ orphan_add(const struct orphan *like)
 	log_info("%s (pid %ld) of an earlier supervisor is still there: %s "
 		 "waits for its end",
 	    o->name, (long)o->process.pid, waits_for(o));
-	if (o->sure) /* if it is stopped it has to see that it is alone */
-		(void)process_signal(&o->process, SIGCONT);
+	/* If it is stopped it has to see that it is alone. */
+	(void)process_signal(&o->process, SIGCONT);
+}
+
+/* The first place counts of a process that has taken the locks of others. */
+static bool
+is_known(const struct children *all, pid_t pid)
+{
+	const struct orphan *o;
+
+	LIST_FOREACH (o, &all->orphans.list, link)
+		if (o->process.pid == pid)
+			return true;
+	return false;
+}
+
+static bool
+has_lock(const struct children *all, off_t at, pid_t pid)
+{
+	pid_t holder;
+
+	return child_lock_holder(all->orphans.fd, at, &holder) == 1 &&
+	    holder == pid;
 }
 
 static void
-find(struct children *all, uint32_t queue, const struct roster_row *row,
-    uint32_t place)
+find(struct children *all, uint32_t queue, uint32_t place)
 {
 	const usec_t limit = all->instance->conf->stop_time_limit;
-	const struct roster_record *r = &row->records[place];
-	enum identity identity;
+	const off_t at = child_lock_at(queue, place);
+	pid_t pid;
 	int pidfd;
 
-	if (r->pid == 0 || r->pid > INT32_MAX)
+	if (child_lock_holder(all->orphans.fd, at, &pid) != 1 || pid <= 0 ||
+	    is_known(all, pid))
 		return;
-	pidfd = pidfd_open((pid_t)r->pid, 0);
-	identity = pidfd < 0 ? IDENTITY_ANOTHER : identify(r);
-	if (identity == IDENTITY_ANOTHER) {
+	pidfd = pidfd_open(pid, 0);
+	/* The pid may be another process's by now; that one has no lock. */
+	if (pidfd < 0 || !has_lock(all, at, pid)) {
 		io_close(&pidfd);
 		return;
 	}
 	orphan_add(&(struct orphan){
 	    .all = all,
 	    .queue = queue,
-	    .generation = row->generation,
 	    .place = place,
-	    .process = { (pid_t)r->pid, pidfd },
-	    .sure = identity == IDENTITY_SURE,
+	    .process = { pid, pidfd },
 	    .act_at = clock_mono() + limit + END_GRACE,
 	});
 }
 
 /* Agents without their queue-send have nobody to report to. */
 static void
-find_all(struct children *all, const struct roster *roster)
+find_all(struct children *all)
 {
 	uint32_t queue, place;
 
 	for (queue = 0; queue <= CONF_QUEUE_NUM_MAX; queue++) {
+		if (child_locks_any(all->orphans.fd, queue) != 1)
+			continue;
 		for (place = 0; place < GROUP_MAX; place++)
-			find(all, queue, &roster->rows[queue], place);
+			find(all, queue, place);
 		if (queue != 0 && !has_leader(all, queue))
 			hurry_others(all, queue, clock_mono());
 	}
 }
 
 void
-orphans_open(struct children *all)
+orphans_open(struct children *all, int base)
 {
-	struct roster *roster;
+	int r;
 
 	LIST_INIT(&all->orphans.list);
-	open_roster(all);
-	all->orphans.made_at = clock_mono();
-	if (all->orphans.fd < 0)
-		return;
-	all->orphans.made_at = 0;
-	roster = malloc(sizeof(*roster));
-	if (roster != NULL && roster_read(all->orphans.fd, roster) == 0)
-		find_all(all, roster);
+	all->orphans.fd = -1;
+	r = child_locks_open(base, &all->orphans.fd);
+	if (r == 0)
+		r = child_locks_any(all->orphans.fd, 0);
+	if (r < 0)
+		log_error("ALERT: %s/children: %s: processes of an earlier "
+			  "supervisor are not known: they may exceed limits "
+			  "of destinations for a while",
+		    all->instance->conf->queue_base, strerror(-r));
 	else
-		log_error("processes of an earlier supervisor are not known");
-	free(roster);
+		find_all(all);
 }
 
 void
-orphans_close(struct children *all, bool anybody_left)
+orphans_close(struct children *all)
 {
-	char name[IPC_NAME_MAX];
 	struct orphan *o;
 
-	anybody_left |= orphans_any(all);
 	while ((o = LIST_FIRST(&all->orphans.list)) != NULL) {
 		LIST_REMOVE(o, link);
 		orphan_free(o);
 	}
-	if (all->orphans.fd < 0)
-		return;
-	ipc_name_children(all->instance->name, name);
-	if (!anybody_left && segment_is_same(name, all->orphans.fd))
-		(void)shm_unlink(name);
 	io_close(&all->orphans.fd);
 }
 
@@ -348,71 +289,27 @@ orphan_kill(struct orphan *o, usec_t now)
 	o->act_at = now + STUCK_AFTER;
 }
 
-/* False: it is given up. */
-static bool
+static void
 orphan_act(struct orphan *o, usec_t now)
 {
-	if (!o->sure) {
-		log_error("ALERT: pid %ld, perhaps %s of an earlier "
-			  "supervisor, does not end: %s goes on without "
-			  "knowing",
-		    (long)o->process.pid, o->name, waits_for(o));
-		return false;
-	}
 	if (!o->killed) {
 		orphan_kill(o, now);
-		return true;
+		return;
 	}
 	log_error("ALERT: %s (pid %ld) of an earlier supervisor does not end, "
 		  "though it was killed: %s waits for it",
 	    o->name, (long)o->process.pid, waits_for(o));
 	o->stuck = true;
 	o->act_at = now + STUCK_AGAIN;
-	return true;
 }
 
 static void
 orphan_tick(struct orphan *o, usec_t now)
 {
-	if (has_ended(o) || (now >= o->act_at && !orphan_act(o, now)))
+	if (has_ended(o))
 		orphan_end(o);
-}
-
-static void
-write_down_all(const struct children *all)
-{
-	const struct orphan *o;
-	const struct group *g;
-	unsigned i;
-
-	LIST_FOREACH (o, &all->orphans.list, link)
-		write_down(all, o->name, o->queue, o->generation, o->place,
-		    o->process.pid);
-	LIST_FOREACH (g, &all->groups, link)
-		for (i = 0; i < g->n; i++)
-			if (g->child[i].process.pid > 0)
-				orphans_record(&g->child[i]);
-}
-
-/* A roster that is damaged is made again; one that was not to be had is tried
- * again every minute. */
-static void
-mend_roster(struct children *all, usec_t now)
-{
-	struct orphans *o = &all->orphans;
-
-	if (o->fd >= 0 && roster_is_whole(o->fd))
-		return;
-	if (!log_due(now, EVERY_HEALTH, &o->made_at))
-		return;
-	if (o->fd >= 0)
-		log_warning("shared memory of this process's children was "
-			    "taken away, cut off or written over: made again");
-	io_close(&o->fd);
-	open_roster(all);
-	write_down_all(all);
-	if (o->fd >= 0)
-		o->made_at = 0;
+	else if (now >= o->act_at)
+		orphan_act(o, now);
 }
 
 void
@@ -420,7 +317,6 @@ orphans_tick(struct children *all, usec_t now)
 {
 	struct orphan *o, *next;
 
-	mend_roster(all, now);
 	for (o = LIST_FIRST(&all->orphans.list); o != NULL; o = next) {
 		next = LIST_NEXT(o, link);
 		orphan_tick(o, now);

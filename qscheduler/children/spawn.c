@@ -16,9 +16,24 @@
 
 #define EXEC_WAIT_MSEC 2000
 
-static int
-child_fds(int channel, int null)
+/* Without a lock the next supervisor does not know of this process, and the
+ * mail still goes. */
+static void
+child_lock(const struct spawn *how)
 {
+	if (dup2(how->lock, DAEMON_LOCK_FD) < 0)
+		return;
+	/* Closed now: later, at the exec, it would end the lock. */
+	(void)close(how->lock);
+	(void)child_lock_take(DAEMON_LOCK_FD, how->lock_at);
+}
+
+static int
+child_fds(const struct spawn *how, int null)
+{
+	const int channel = how->channel;
+	unsigned next = DAEMON_CHANNEL_FD + 1;
+
 	if (dup2(null, STDIN_FILENO) < 0)
 		return -errno;
 	if (channel != DAEMON_CHANNEL_FD) {
@@ -27,9 +42,13 @@ child_fds(int channel, int null)
 	} else if (fcntl(channel, F_SETFD, 0) < 0) {
 		return -errno;
 	}
+	if (how->lock >= 0) {
+		child_lock(how);
+		next = DAEMON_LOCK_FD + 1;
+	}
 	/* Descriptors that others left open are not for children; older kernels
 	 * know no such call, and ours are marked one by one. */
-	(void)close_range(DAEMON_CHANNEL_FD + 1, UINT_MAX, CLOSE_RANGE_CLOEXEC);
+	(void)close_range(next, UINT_MAX, CLOSE_RANGE_CLOEXEC);
 	return 0;
 }
 
@@ -74,7 +93,7 @@ child_exec(const struct spawn *how, int null, int report)
 	int error;
 
 	(void)setpgid(0, 0);
-	error = -child_fds(how->channel, null);
+	error = -child_fds(how, null);
 	if (error == 0 && how->users != NULL && how->user != DAEMON_AS_ROOT)
 		error = -daemon_become(how->users, how->user);
 	if (error == 0) {
@@ -91,8 +110,8 @@ child_exec(const struct spawn *how, int null, int report)
 	_exit(EXIT_TEMPORARY);
 }
 
-/* Both ends above the channel's number, so that making that one does not hit
- * them. */
+/* Both ends above the numbers of channel and lock, so that making those does
+ * not hit them. */
 static int
 open_report(int ret_fds[2])
 {
@@ -102,7 +121,7 @@ open_report(int ret_fds[2])
 		return -errno;
 	for (i = 0; i < 2; i++) {
 		ret_fds[i] =
-		    fcntl(fds[i], F_DUPFD_CLOEXEC, DAEMON_CHANNEL_FD + 1);
+		    fcntl(fds[i], F_DUPFD_CLOEXEC, DAEMON_LOCK_FD + 1);
 		if (ret_fds[i] < 0) {
 			int r = -errno;
 

@@ -108,13 +108,13 @@ const struct child_events queue_child_events = {
 };
 
 void
-queues_orphans_gone(void *ctx, uint32_t queue, uint32_t generation)
+queues_orphans_gone(void *ctx, uint32_t queue)
 {
 	struct queues *all = ctx;
 	struct group *g = children_find(all->children, queue);
 
 	if (queue != 0)
-		sites_forget(all, queue, generation);
+		sites_collect(all);
 	if (g != NULL)
 		group_clear(g);
 }

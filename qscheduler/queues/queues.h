@@ -235,7 +235,7 @@ void queue_note_room(struct queue *q, const struct base_room *room);
 /* ---- events.c ---- */
 extern const struct child_events queue_child_events;
 /* struct children: orphans_gone; ctx is struct queues. */
-void queues_orphans_gone(void *all, uint32_t queue, uint32_t generation);
+void queues_orphans_gone(void *all, uint32_t queue);
 
 /* ---- objects.c ---- */
 void objects_open(struct queue *q);

@@ -218,11 +218,11 @@ open_if_counted(struct queues *all)
 
 /* At the start: only orphans have a member then. */
 static bool
-is_owner_there(void *ctx, uint32_t queue, uint32_t generation)
+is_owner_there(void *ctx, uint32_t queue, uint32_t generation UNUSED)
 {
 	const struct queues *all = ctx;
 
-	return orphans_of_generation(all->children, queue, generation);
+	return orphans_of(all->children, queue);
 }
 
 static void
@@ -380,7 +380,7 @@ forget_stray(void *ctx, uint32_t queue, uint32_t generation)
 	const struct queue *q = queue_find(all, queue);
 
 	if ((q == NULL || q->group.generation != generation) &&
-	    !orphans_of_generation(all->children, queue, generation))
+	    !orphans_of(all->children, queue))
 		sites_forget(all, queue, generation);
 	return true;
 }

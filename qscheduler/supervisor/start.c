@@ -242,7 +242,7 @@ open_all(struct super *s)
 	if (r == 0)
 		r = take_instance(s);
 	if (r == 0)
-		orphans_open(&s->children);
+		orphans_open(&s->children, s->base.fd);
 	if (r == 0)
 		r = open_env(s);
 	if (r == 0)
@@ -265,14 +265,12 @@ open_all(struct super *s)
 static void
 close_all(struct super *s)
 {
-	const bool left =
-	    !queues_are_down(&s->queues) || !group_is_down(&s->services.group);
 	uint32_t i;
 
 	workers_close(&s->workers);
 	grow_stop(s);
 	sites_close(&s->queues);
-	orphans_close(&s->children, left);
+	orphans_close(&s->children);
 	for (i = 0; i < s->queues.nqueues; i++)
 		queue_free(&s->queues.queues[i]);
 	group_done(&s->services.group);

@@ -62,8 +62,6 @@ class Acts:
         self.inodes = threading.Lock()  # held by who makes or removes them
         self.frozen = 0
         self.killed = set()  # processes, by the storm
-        self.stopped = []  # agents that the next supervisor has to find
-        self.unknown = set()  # agents that it cannot find
         self.failed = []
         self.right = {}  # the configuration that is right at the moment
 
@@ -124,10 +122,9 @@ class Acts:
         program = others["with"]
         pids = self.victims(program)
         if stopped:
-            agent = pick([p for p in self.victims("deliver-smtp") if p not in self.unknown], chance)
+            agent = pick(self.victims("deliver-smtp"), chance)
             if agent is not None:
                 os.kill(agent, signal.SIGSTOP)
-                self.stopped.append(agent)
         pid = pick(pids, chance)
         self.kill_supervisor()
         if pid is not None:
@@ -222,18 +219,7 @@ class Acts:
                 f.seek(dice.randrange(max(1, size)))
                 f.write(bytes(4096) if how == "zeros" else dice.randbytes(4096))
             os.truncate(path, size)
-        if name.endswith(".qscheduler.children"):
-            self.resume_stopped()
         return name
-
-    def resume_stopped(self):
-        """Without the roster no supervisor can know of them, nor of others
-        that run now: one that is stopped later would stay."""
-        self.unknown.update(self.victims("deliver-smtp"))
-        for pid in self.stopped:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGCONT)
-        self.stopped = []
 
     def do_mq(self, how, chance):
         name = pick([n for n in self.world.ipc_names() if not n.endswith(".sites")], chance)

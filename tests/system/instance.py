@@ -122,6 +122,8 @@ class Instance:
         self.alias_file = self.dir / "aliases"
         self.log_file = self.dir / "log"
         self.process = None
+        self.prefix = ()  # a command that the programs run under
+        self.shm = "/dev/shm"  # the directory of their shared memory, as seen from here
         self.settings = {
             "queue_base": self.base, "queue_start": start, "queue_count": queues,
             "queue_max": max(20, queues), "instance": self.name,
@@ -162,7 +164,7 @@ class Instance:
         reader, writer = os.pipe()
         with open(self.log_file, "ab") as log:
             self.process = subprocess.Popen(
-                [*prefix, BIN / "qscheduler", mode, "-c", self.conf_file, "--ready-fd", str(writer)],
+                [*self.prefix, *prefix, BIN / "qscheduler", mode, "-c", self.conf_file, "--ready-fd", str(writer)],
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log, pass_fds=[writer],
                 env=self.environment(), start_new_session=session)
         os.close(writer)
@@ -243,11 +245,11 @@ class Instance:
         self.look_through()
         for name in self.ipc_names():
             with contextlib.suppress(FileNotFoundError):
-                os.unlink(f"/dev/shm{name}")
+                os.unlink(f"{self.shm}{name}")
             _librt.mq_unlink(name.encode())
-        for name in ("sites", "children", "ask"):
+        for name in ("sites", "ask"):
             with contextlib.suppress(FileNotFoundError):
-                os.unlink(f"/dev/shm/{self.name}.qscheduler.{name}")
+                os.unlink(f"{self.shm}/{self.name}.qscheduler.{name}")
         shutil.rmtree(self.dir, ignore_errors=True)
 
     # ---- what there is ----
@@ -303,7 +305,7 @@ class Instance:
         return [f"/{self.name}.qscheduler"] + [f"/{self.name}.queue{n}" for n in sorted(numbers)]
 
     def ipc_objects(self):
-        left = [f"shm {n}" for n in os.listdir("/dev/shm") if n.startswith(self.name + ".")]
+        left = [f"shm {n}" for n in os.listdir(self.shm) if n.startswith(self.name + ".")]
         return left + [f"mq {n}" for n in self.ipc_names() if mq_exists(n)]
 
     def queue(self, number):
@@ -328,13 +330,13 @@ class Instance:
 
     def page(self, number):
         """The published page of a queue (common/ipc/page.h)."""
-        with open(f"/dev/shm/{self.name}.queue{number}", "rb") as f:
+        with open(f"{self.shm}/{self.name}.queue{number}", "rb") as f:
             data = f.read(PAGE.size)
         return dict(zip(PAGE_FIELDS, PAGE.unpack(data)))
 
     def heartbeat(self, number):
         """The time of the last publication of that page (struct page_head), in microseconds; 0: none yet."""
-        with open(f"/dev/shm/{self.name}.queue{number}", "rb") as f:
+        with open(f"{self.shm}/{self.name}.queue{number}", "rb") as f:
             f.seek(56)
             return int.from_bytes(f.read(8), "little")
 
@@ -354,7 +356,7 @@ class Instance:
             command += ["-c", str(self.conf_file), "--print-id"]
         command += ["-i", "-f", sender, "--", *rcpts]
         who = {} if uid is None else {"user": uid, "group": uid, "extra_groups": []}
-        done = subprocess.run(command, input=message, capture_output=True, check=False,
+        done = subprocess.run([*self.prefix, *command], input=message, capture_output=True, check=False,
                               env=self.environment() | (env or {}), **who)
         if check and done.returncode != 0:
             raise Failed(f"{command[:4]} exits {done.returncode}: {done.stderr!r}")

@@ -9,7 +9,7 @@ STATES = ("none", "open", "closing", "disabled", "quarantined")
 
 def sched(i):
     """Its fields and its rows."""
-    with open(f"/dev/shm/{i.name}.qscheduler", "rb") as f:
+    with open(f"{i.shm}/{i.name}.qscheduler", "rb") as f:
         data = f.read()
     fields = dict(zip("""qcount qconf threshold queue_start queue_max dynamic bad_requests answer_next
         qmails_uid queue_count mean_load held_count spare held_until changes change_wall change""".split(),

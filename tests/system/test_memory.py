@@ -2,7 +2,6 @@
 import contextlib
 import itertools
 import os
-import pathlib
 import re
 import subprocess
 import threading
@@ -158,30 +157,12 @@ class Lost(SystemTest):
                               capture_output=True, check=False, timeout=HANG)
         return top.returncode == 0 and load.returncode == 0 and "open" in top.stdout
 
-    def content(self, path):
-        with contextlib.suppress(FileNotFoundError):  # another one is about to come
-            return pathlib.Path(path).read_bytes()
-        return None
-
-    @cost(10)
-    def test_I11_what_the_next_supervisor_is_to_know(self):
-        """mutation: no look_after_roster()"""
-        i, site, flow = self.flowing()
-        pids = i.all_daemons()
-        path = f"/dev/shm/{i.name}.qscheduler.children"
-        with open(path, "rb") as f:
-            whole = f.read()
-        for what in WAYS:
-            damage(path, what)
-            wait(lambda: self.content(path) == whole, what=f"{what}: as it was")
-        self.finish(i, site, flow, pids)
-
     @cost(10)
     def test_I11_all_of_it_again_and_again(self):
         i, site, flow = self.flowing(service=0.01)
         pids = i.all_daemons()
         names = [n.removeprefix("/") for n in i.ipc_names()] + [
-            f"{i.name}.qscheduler.{name}" for name in ("sites", "children")]
+            f"{i.name}.qscheduler.sites"]
         for what in ("nothing", "zeros", "half", "noise"):
             for name in names:
                 with contextlib.suppress(FileNotFoundError, subprocess.CalledProcessError):

@@ -113,7 +113,6 @@ stage_done(void)
 	io_close(&st.log);
 	remove_objects("qscheduler");
 	remove_objects("qscheduler.sites");
-	remove_objects("qscheduler.children");
 	remove_objects("qscheduler.ask");
 	for (i = 1; i <= 9; i++) {
 		snprintf(name, sizeof(name), "queue%d", i);

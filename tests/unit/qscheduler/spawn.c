@@ -39,8 +39,8 @@ start(const char *path, const char *script, int channel, pid_t (*forks)(void),
 	char *argv[] = { (char[]){ "sh" }, (char[]){ "-c" },
 		(char *)(uintptr_t)script, NULL };
 	char *envp[] = { (char[]){ "ONLY=this" }, NULL };
-	const struct spawn how = { path, argv, envp, channel, 0, forks, NULL,
-		DAEMON_AS_ROOT, true };
+	const struct spawn how = { path, argv, envp, channel, -1, 0, 0, forks,
+		NULL, DAEMON_AS_ROOT, true };
 
 	return process_spawn(&how, ret, ret_step);
 }
@@ -119,7 +119,7 @@ Test(spawn, a_child_is_started_as_the_user_of_its_role)
 			  "grep -q '^Groups:[[:space:]]*$' /proc/self/status" },
 		NULL };
 	char *envp[] = { NULL };
-	struct spawn how = { "/bin/sh", argv, envp, -1, 0, fork, &users,
+	struct spawn how = { "/bin/sh", argv, envp, -1, -1, 0, 0, fork, &users,
 		DAEMON_AS_QMAILS, false };
 	struct process p = PROCESS_NONE;
 	const char *step;
@@ -130,6 +130,40 @@ Test(spawn, a_child_is_started_as_the_user_of_its_role)
 	cr_assert_eq(process_spawn(&how, &p, &step), 0, "%s", step);
 	cr_expect_eq(collect(&p), 0);
 	close(how.channel);
+}
+
+/* mutation: child_lock() that leaves how->lock to the exec */
+Test(spawn, I32_a_child_is_locked_until_its_end)
+{
+	char *argv[] = { (char[]){ "sleep" }, (char[]){ "1000" }, NULL };
+	char *envp[] = { NULL };
+	struct spawn how = { "/bin/sleep", argv, envp, -1, -1,
+		child_lock_at(7, 2), 0, fork, NULL, DAEMON_AS_ROOT, false };
+	struct process p = PROCESS_NONE;
+	int base = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC), ends[2];
+	const char *step;
+	pid_t holder = 0;
+
+	cr_assert_eq(child_locks_open(base, &how.lock), 0);
+	cr_expect_gt(how.lock, DAEMON_LOCK_FD);
+	cr_assert_eq(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends),
+	    0);
+	how.channel = ends[1];
+	cr_expect_eq(child_locks_any(how.lock, 7), 0);
+	cr_assert_eq(process_spawn(&how, &p, &step), 0, "%s", step);
+	cr_expect_eq(child_lock_holder(how.lock, how.lock_at, &holder), 1);
+	cr_expect_eq(holder, p.pid);
+	cr_expect_eq(child_locks_any(how.lock, 7), 1);
+	cr_expect_eq(child_locks_any(how.lock, 6), 0);
+	cr_expect_eq(child_locks_any(how.lock, 8), 0);
+	cr_assert_eq(process_signal(&p, SIGKILL), 0);
+	(void)collect(&p);
+	cr_expect_eq(child_lock_holder(how.lock, how.lock_at, &holder), 0);
+	close(how.lock);
+	cr_expect_eq(unlinkat(base, "children", 0), 0);
+	close(base);
+	close(ends[0]);
+	close(ends[1]);
 }
 
 /* The channel's own number is the one that it is to have. */
