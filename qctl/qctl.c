@@ -16,6 +16,7 @@
 #include "base/text.h"
 #include "base/version.h"
 #include "config/conf.h"
+#include "ipc/page_text.h"
 #include "qctl/read/look.h"
 
 /* A session that has sent its content waits for the answer; a program has its
@@ -98,6 +99,7 @@ read_stdin(struct options *o)
 static int
 print_queues(const struct options *o)
 {
+	char absent[PAGE_ABSENT_SIZE];
 	struct buf text = { 0 };
 	int code, r = qread_queues(o, &text);
 
@@ -105,8 +107,7 @@ print_queues(const struct options *o)
 		code = task_complain(o, EX_NOPERM, "another user's instance");
 	else if (r < 0 && r != -ENOMEM)
 		code = task_complain(o, EX_UNAVAILABLE,
-		    r == -ENOENT ? "no supervisor of this instance is running"
-				 : strerror(-r));
+		    r == -ENOENT ? page_absent_text(absent) : strerror(-r));
 	else
 		code = task_put(o, r, &text);
 	buf_done(&text);

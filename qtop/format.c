@@ -256,7 +256,6 @@ static const struct {
 	int error;
 	const char *why;
 } troubles[] = {
-	{ -ENOENT, "no supervisor of this instance is running" },
 	{ -EPERM, "belongs to another user" },
 	{ -EBADMSG, "damaged, or of another version" },
 	{ -EAGAIN, "its supervisor died while it wrote" },
@@ -265,8 +264,9 @@ static const struct {
 int
 format_trouble(const struct model *model, const char *instance, struct buf *out)
 {
-	char name[IPC_NAME_MAX], time[CELL_MAX];
-	const char *why = strerror(-model->error);
+	char name[IPC_NAME_MAX], time[CELL_MAX], absent[PAGE_ABSENT_SIZE];
+	const char *why = model->error == -ENOENT ? page_absent_text(absent)
+						  : strerror(-model->error);
 	size_t i;
 
 	ipc_name_scheduler(instance, name);

@@ -43,8 +43,6 @@ static const struct failure {
 	int error, exit_code;
 	const char *why;
 } failures[] = {
-	{ -ENOENT, EX_UNAVAILABLE,
-	    "no supervisor of this instance is running" },
 	{ -ESTALE, EX_UNAVAILABLE,
 	    "the supervisor gave no sign of life for 10 s" },
 	{ -EBADMSG, EX_UNAVAILABLE,
@@ -72,10 +70,14 @@ report_failure(const char *instance, int32_t queue, int error)
 {
 	const char *why = strerror(-error);
 	int r, code = EX_OSERR;
-	char name[IPC_NAME_MAX];
+	char name[IPC_NAME_MAX], absent[PAGE_ABSENT_SIZE];
 	struct buf text = { 0 };
 	size_t i;
 
+	if (error == -ENOENT) {
+		why = page_absent_text(absent);
+		code = EX_UNAVAILABLE;
+	}
 	for (i = 0; i < ARRAY_LEN(failures); i++)
 		if (failures[i].error == error) {
 			why = failures[i].why;

@@ -1,10 +1,12 @@
 #include "ipc/page_text.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/num.h"
 #include "base/text.h"
+#include "ipc/shm.h"
 
 usec_t
 page_time_left(usec_t until, usec_t now)
@@ -42,6 +44,22 @@ add_reason(const char *reason, size_t start, struct buf *out)
 	if (out->len > start)
 		r = buf_add_str(out, ": ");
 	return r < 0 ? r : text_clean(out, reason, strlen(reason), SIZE_MAX);
+}
+
+const char *
+page_absent_text(char text[PAGE_ABSENT_SIZE])
+{
+	char room[SHM_TEXT_SIZE];
+
+	snprintf(text, PAGE_ABSENT_SIZE,
+	    "no supervisor of this instance is running");
+	if (shm_judge_room(room) < 0)
+		snprintf(text, PAGE_ABSENT_SIZE,
+		    "no supervisor of this instance is running, or it cannot "
+		    "publish: %s; a minute after files are removed there it "
+		    "does",
+		    room);
+	return text;
 }
 
 const char *

@@ -8,6 +8,10 @@
 #include "base/buf.h"
 #include "ipc/page.h"
 
+/* Why there is no page of the supervisor: none runs, or any user has filled
+ * /dev/shm, so that it can publish none. */
+#define PAGE_ABSENT_SIZE 320
+const char *page_absent_text(char text[PAGE_ABSENT_SIZE]);
 /* queue_state_name(), but "full" or "read-only" for an open queue whose file
  * system takes no new mail. */
 const char *page_state_text(const struct sched_row *row);

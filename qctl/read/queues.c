@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "ipc/page.h"
+#include "ipc/page_text.h"
 
 /* A row of that process. */
 struct listing {
@@ -43,14 +43,13 @@ static void
 ask_supervisor(struct task *t)
 {
 	static struct sched_page page;
+	char absent[PAGE_ABSENT_SIZE];
 	size_t i;
 
 	t->nqueues = 0;
 	if (sched_page_read(t->instance, &page) < 0) {
-		fprintf(stderr,
-		    "%s: no supervisor of this instance is running, so no "
-		    "queue is known\n",
-		    t->options.program);
+		fprintf(stderr, "%s: no queue is known: %s\n",
+		    t->options.program, page_absent_text(absent));
 		return;
 	}
 	for (i = 0; i < PAGE_QUEUES_MAX; i++)

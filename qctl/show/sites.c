@@ -12,7 +12,7 @@
 #include "base/domain.h"
 #include "base/option.h"
 #include "base/text.h"
-#include "ipc/page.h"
+#include "ipc/page_text.h"
 #include "ipc/trace.h"
 #include "qctl/show/explain.h"
 
@@ -321,8 +321,6 @@ static const struct {
 	int error, code;
 	const char *text;
 } failures[] = {
-	{ -ENOENT, EX_UNAVAILABLE,
-	    "there is no table of destinations: the instance does not run" },
 	{ -EACCES, EX_NOPERM,
 	    "no permission to read the table of destinations; this is for "
 	    "root and members of qmail_group and reader_group" },
@@ -337,8 +335,14 @@ static const struct {
 static int
 complain(const struct options *o, int error)
 {
+	char absent[PAGE_ABSENT_SIZE];
 	size_t i;
 
+	if (error == -ENOENT) {
+		fprintf(stderr, "%s: there is no table of destinations: %s\n",
+		    o->program, page_absent_text(absent));
+		return EX_UNAVAILABLE;
+	}
 	for (i = 0; i < ARRAY_LEN(failures); i++)
 		if (failures[i].error == error) {
 			fprintf(

@@ -10,6 +10,7 @@
 #include "base/io.h"
 #include "ipc/bell.h"
 #include "ipc/names.h"
+#include "ipc/shm.h"
 #include "log/log.h"
 
 /* Rings that wait in a doorbell: more than stock Linux allows, where we may; 10
@@ -70,7 +71,7 @@ objects_beat(const struct queue *q, pid_t pid, int64_t *ret_beat)
 static int
 page_open(struct queue *q)
 {
-	char name[IPC_NAME_MAX];
+	char name[IPC_NAME_MAX], text[SHM_TEXT_SIZE];
 	uint32_t pid = 0;
 	int r;
 
@@ -89,7 +90,7 @@ page_open(struct queue *q)
 	if (r < 0 && !q->complained)
 		log_error("ALERT: shared memory %s: %s: queue %" PRIu32
 			  " runs without it; tried again every minute",
-		    name, strerror(-r), q->number);
+		    name, shm_describe(r, text), q->number);
 	if (r == 0)
 		child_give(
 		    &q->group.child[ROLE_QUEUE_SEND], "page", q->page_fd);

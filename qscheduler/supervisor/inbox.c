@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "daemon/daemon.h"
 #include "ipc/names.h"
+#include "ipc/shm.h"
 #include "log/log.h"
 
 #define REQUESTS_TURN 32 /* taken in one turn of the loop */
@@ -234,6 +235,7 @@ learn_user(struct request_user *user, uid_t uid)
 void
 requests_open(struct super *s)
 {
+	char text[SHM_TEXT_SIZE];
 	int r;
 
 	/* In a private instance there is no other user. */
@@ -253,7 +255,7 @@ requests_open(struct super *s)
 		log_warning("socket of requests: %s: requests come by the "
 			    "message queue, so the log does not name their "
 			    "users; tried again every second",
-		    strerror(-r));
+		    shm_describe(r, text));
 }
 
 void

@@ -15,6 +15,7 @@
 #include "ipc/ask.h"
 #include "ipc/mapping.h"
 #include "ipc/names.h"
+#include "ipc/shm.h"
 #include "log/log.h"
 
 static void
@@ -37,7 +38,7 @@ int
 publish_open(struct super *s, uint32_t *ret_pid)
 {
 	const struct page_owner owner = { (uid_t)-1, (gid_t)-1, 0644 };
-	char name[IPC_NAME_MAX];
+	char name[IPC_NAME_MAX], text[SHM_TEXT_SIZE];
 	void *page = NULL;
 	int r;
 
@@ -49,8 +50,9 @@ publish_open(struct super *s, uint32_t *ret_pid)
 		return r;
 	if (r < 0) {
 		s->publisher.fd = -1;
-		log_error("ALERT: shared memory %s: %s: nothing is published",
-		    name, strerror(-r));
+		log_error("ALERT: shared memory %s: %s: qtop and setqload "
+			  "find no queues; tried again every minute",
+		    name, shm_describe(r, text));
 		page = calloc(1, sizeof(*s->publisher.page));
 		if (page == NULL)
 			return -ENOMEM;

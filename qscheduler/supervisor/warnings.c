@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ipc/shm.h"
 #include "route/nexthop.h"
 #include "route/route.h"
 
@@ -205,6 +206,21 @@ warn_spool(const struct conf *conf, struct buf *out)
 	return 0;
 }
 
+/* Any user can fill it. */
+static int
+warn_shared_memory(struct buf *out)
+{
+	char text[SHM_TEXT_SIZE];
+
+	if (shm_judge_room(text) == 0)
+		return 0;
+	return buf_printf(out,
+	    "%s: mail is delivered, but qtop, setqload and \"qctl sites\" "
+	    "show nothing and no queue is added, until files of other users "
+	    "are removed there\n",
+	    text);
+}
+
 int
 files_warnings(const struct conf *conf, struct buf *out, struct buf *ret_error)
 {
@@ -232,6 +248,8 @@ files_warnings(const struct conf *conf, struct buf *out, struct buf *ret_error)
 		r = conf_idle(conf, out);
 	if (r == 0)
 		r = file_systems_warn(conf, out);
+	if (r == 0)
+		r = warn_shared_memory(out);
 	if (r == 0)
 		r = warn_start(conf, out, ret_error);
 	route_free(&routing.table);

@@ -453,7 +453,7 @@ class Disks(SystemTest):
         i.stop()
         disk.hang()
         self.assertEqual(self.qctl(i, "list"), (75, "", silent +
-                         "qctl: no supervisor of this instance is running, so no queue is known\n"))
+                         "qctl: no queue is known: no supervisor of this instance is running\n"))
         disk.go_on()
 
     @cost(25)

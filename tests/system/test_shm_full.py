@@ -13,6 +13,7 @@ from instance import BIN, PYTHON, wait
 
 HELLO = b"Subject: hello\n\nhello\n"
 LIMIT = 3
+ROOM = r"not enough room in /dev/shm: \d+ of \d+ KB and \d+ of 200 inodes are free"
 ATTACKER = 65534
 
 MOUNT = "mount -t tmpfs -o mode=1777,size=64m,nr_inodes=200 tmpfs /dev/shm && echo ready && exec cat"
@@ -21,7 +22,7 @@ import itertools, os, sys
 os.setgroups([])
 os.setgid(int(sys.argv[2]))
 os.setuid(int(sys.argv[2]))
-fd = os.open("/dev/shm/bytes", os.O_CREAT | os.O_RDWR, 0o600)
+fd = os.open("/dev/shm/bytes", os.O_CREAT | os.O_RDWR | os.O_APPEND, 0o600)
 try:
     if sys.argv[1] == "bytes":
         while True:
@@ -123,13 +124,28 @@ class Full(SystemTest):
         self.space.fill(what)
         i = self.ready()
         i.start()
-        self.assertTrue(i.log_has("shared memory .*sites: not enough room in /dev/shm: .* are free"))
         self.assertFalse(self.is_there(i, "qscheduler.sites"))
         self.held(i)
+        for name in ("qscheduler", "queue1", "queue2", "qscheduler.sites"):
+            self.assertTrue(i.log_has(rf"shared memory /{i.name}\.{name}: {ROOM}: "), name)
+        self.says_where(i, what)
         self.kill_and_start(i)
         self.submit(i)
         self.delivered(i)
         return i
+
+    def says_where(self, i, what):
+        """Which file system is full, and what to do."""
+        room = ROOM.replace(r"\d+ of \d+ KB", r"0 of 65536 KB" if what == "bytes" else r"\d+ of 65536 KB")
+        check = self.tool(i, "qscheduler", "--check")
+        self.assertEqual(check.returncode, 0)
+        self.assertRegex(check.stderr, rf"warning: {room}: mail is delivered, but qtop, ")
+        for command in (("setqload", "--list"), ("setqload", "--disable", "-q", "1"), ("qtop", "-b", "-n", "1"),
+                        ("qctl", "sites")):
+            done = self.tool(i, *command)
+            self.assertRegex(done.stdout + done.stderr, f"{room}; a minute after files are removed there it does",
+                             command)
+            self.assertEqual(done.returncode, 69, command)
 
     def recovers(self, i):
         """Within a minute, or at HUP: nothing is restarted."""
@@ -166,5 +182,10 @@ class Full(SystemTest):
                     os.kill(pid, signal.SIGKILL)
                 self.kill_and_start(i)
                 self.submit(i)
+                self.delivered(i)
+                i.stop()
+                self.space.fill(what)  # what the stop has freed
+                i.start()
+                self.held(i)
                 self.delivered(i)
                 self.recovers(i)

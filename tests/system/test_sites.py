@@ -244,13 +244,13 @@ class Learned(Sites):
 
 class Without(Sites):
     def test_without_the_segment_mail_waits_for_it(self):
-        """The third segment that is made is that of the destinations, the
-        eighth, behind those of the queues, the second try."""
+        """The second segment that is made is that of the destinations, the third
+        one without a name in its place: no memory is left for either."""
         site = self.site()
         i = self.away(site, queues=4)
         i.start(prefix=("strace", "-qq", "-o", "/dev/null", "-e", "trace=fallocate",
-                        "-e", "inject=fallocate:error=ENOSPC:when=3+5"))
-        self.assertTrue(i.log_has(r"ALERT: shared memory /\S+\.sites: No space left"))
+                        "-e", "inject=fallocate:error=ENOMEM:when=2..3"))
+        self.assertTrue(i.log_has(r"ALERT: shared memory /\S+\.sites: Cannot allocate memory: no delivery starts"))
         site.hold = True
         wanted = self.submit_everywhere(i, rcpts=40)
         wait(lambda: site.held == LIMIT, what="the window")
