@@ -229,6 +229,7 @@ task_done(struct task *t)
 {
 	shape_free(&t->view.rows);
 	free(t->targets);
+	free(t->gone);
 	buf_done(&t->selection);
 	free(t->base);
 	free(t->instance);

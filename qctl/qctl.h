@@ -4,7 +4,7 @@
  *	queues     the queues that there are; reading: they are read, exit code
  *	options    the command line of each of its names; faces, of two names
  *	select     words of a selection; match: does a message fit it
- *	message    one message and the walk over them; recipient: with reasons
+ *	message    one message; walk: over all of them; recipient: with reasons
  *	worker     a process for each queue; workers: their parent
  *	list, show, shape, qread   what is shown of a message, or of many
  *	explain, asker, sentence   why a message waits

@@ -148,7 +148,6 @@ struct error_text {
 };
 
 static const struct error_text of_message[] = {
-	{ -ENOENT, "no such message any more" },
 	{ -EINVAL, "is not where this can be done" },
 	{ -EAGAIN, "is about to move: try again" },
 	{ -ESRCH, "the rule is not in force any more" },
@@ -205,12 +204,11 @@ pass_over_begun(struct actor *a)
 			a->works[i].error = -ENODATA;
 }
 
-/* A filter met it, and it was delivered since: it is none of the messages that
- * are meant any more. */
+/* It is not in this queue any more: the command looks for it (seek.c). */
 static bool
-has_gone(const struct actor *a, const struct work *k)
+has_gone(const struct work *k)
 {
-	return k->error == -ENOENT && a->t->options.select.nids == 0;
+	return k->error == -ENOENT;
 }
 
 /* Did a damaged file that was undeleted go back to corrupt/? */
@@ -233,7 +231,9 @@ count(struct actor *a, const struct work *k)
 {
 	a->tally.later += k->error == 0 && k->later;
 	a->tally.done += k->error == 0 && !k->later;
-	a->tally.refused += k->error < 0 && !has_gone(a, k);
+	a->tally.gone += k->error == -ENODATA;
+	a->tally.refused +=
+	    k->error < 0 && k->error != -ENODATA && !has_gone(k);
 	a->tally.unknown += k->error > 0;
 	a->tally.marked += k->error == 0 && k->target->dir == SPOOL_HOLD &&
 	    a->t->options.act == ACT_EXPIRE;
@@ -252,7 +252,9 @@ tell(struct actor *a)
 		const struct work *k = &a->works[i];
 
 		count(a, k);
-		if (k->error >= 0 || k->error == -ENODATA || has_gone(a, k) ||
+		if (has_gone(k))
+			worker_row(a->w, k->target, sizeof(*k->target));
+		if (k->error >= 0 || k->error == -ENODATA || has_gone(k) ||
 		    ++named > NAMED_MAX)
 			continue;
 		queue_id_format(&k->target->id, id);

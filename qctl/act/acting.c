@@ -11,6 +11,8 @@
 #include "base/num.h"
 #include "base/text.h"
 
+#define ROUNDS 3 /* over messages that are not where they were seen */
+
 /* "4711 messages", "all deferred messages". */
 static int
 describe(const struct task *t, struct buf *out)
@@ -78,6 +80,22 @@ tell_marked(const struct task *t)
 		    program, marked, marked == 1 ? " is" : "s are");
 }
 
+/* They were found, and are not missed. */
+static void
+tell_gone(const struct task *t)
+{
+	const unsigned long long gone = t->tally.gone;
+	const bool one = gone == 1;
+
+	if (gone > 0 && t->options.act == ACT_SPREAD)
+		fprintf(stderr, "%s: %llu message%s not wait any more\n",
+		    t->options.program, gone, one ? " does" : "s do");
+	else if (gone > 0)
+		fprintf(stderr,
+		    "%s: %llu message%s delivered or removed meanwhile\n",
+		    t->options.program, gone, one ? " was" : "s were");
+}
+
 /* As postsuper tells it: "postsuper: Deleted: 2 messages". */
 static void
 tell(const struct task *t)
@@ -103,6 +121,7 @@ tell(const struct task *t)
 		    "ends, whatever happens to this command or to qscheduler\n",
 		    t->options.program, (unsigned long long)t->tally.later,
 		    t->tally.later == 1 ? " is" : "s are", past);
+	tell_gone(t);
 	if (t->tally.unknown > 0)
 		fprintf(stderr,
 		    "%s: %llu message%s without an answer: what became of them "
@@ -154,11 +173,12 @@ tell_denied(const struct task *t, const struct worker_totals *totals)
 	return EX_NOPERM;
 }
 
+/* One time over all targets. */
 static int
-act(struct task *t, const uint32_t *queues, size_t count)
+act_once(struct task *t, const uint32_t *queues, size_t count,
+    struct worker_totals *totals)
 {
 	uint32_t chosen[QUEUE_NUM_MAX];
-	struct worker_totals totals;
 	const struct worker_job job = {
 		.program = t->options.program,
 		.queues = chosen,
@@ -169,10 +189,56 @@ act(struct task *t, const uint32_t *queues, size_t count)
 		.silent = "it does not answer; what became of its messages is "
 			  "not known",
 		.run = task_act,
-		.take_row = task_take_tally,
+		.take_row = seek_take_row,
 		.arg = t,
 	};
-	int r = worker_run_all(&job, &totals);
+
+	return worker_run_all(&job, totals);
+}
+
+static void
+add_totals(struct worker_totals *all, const struct worker_totals *more)
+{
+	all->silent += more->silent;
+	all->troubled += more->troubled;
+	all->denied += more->denied;
+}
+
+/* Messages that were gone, and were found, are acted on where they are. In the
+ * end such messages are told: they may have been missed. */
+static int
+act_on_all(struct task *t, const uint32_t *queues, size_t count,
+    struct worker_totals *all)
+{
+	struct worker_totals totals;
+	unsigned round;
+	int r = 0;
+
+	for (round = 0; r == 0 && round < ROUNDS; round++) {
+		if (round > 0 && t->ntargets == 0)
+			return 0;
+		r = act_once(t, queues, count, &totals);
+		add_totals(all, &totals);
+		totals = (struct worker_totals){ 0 };
+		if (r == 0)
+			r = seek_targets(t, queues, count, &totals);
+		add_totals(all, &totals);
+	}
+	if (r == 0 && t->ntargets > 0) {
+		fprintf(stderr,
+		    "%s: %zu message%s went on while this command looked for "
+		    "them: run the command again\n",
+		    t->options.program, t->ntargets, text_plural(t->ntargets));
+		all->troubled++;
+	}
+	return r < 0 ? r : t->error;
+}
+
+static int
+act(struct task *t, const uint32_t *queues, size_t count)
+{
+	struct worker_totals totals = { 0 };
+	int r = act_on_all(t, queues, count, &totals);
 
 	if (r < 0)
 		fprintf(stderr, "%s: %s\n", t->options.program, strerror(-r));

@@ -29,6 +29,24 @@ order_of_finds(const void *a, const void *b, void *targets)
 }
 
 int
+targets_add(struct target **targets, size_t *count, size_t *cap,
+    const struct target *target)
+{
+	const size_t want = *cap == 0 ? 64 : *cap * 2;
+	struct target *more;
+
+	if (*count == *cap) {
+		more = reallocarray(*targets, want, sizeof(*more));
+		if (more == NULL)
+			return -ENOMEM;
+		*targets = more;
+		*cap = want;
+	}
+	(*targets)[(*count)++] = *target;
+	return 0;
+}
+
+int
 task_unite_targets(struct task *t)
 {
 	struct target *all = t->targets;

@@ -24,6 +24,7 @@ struct tally {
 	uint64_t marked;  /* of done: given up on hold, where they stay */
 	uint64_t damaged; /* of done: undeleted, and in corrupt/ again */
 	uint64_t later;   /* done when a delivery under way has ended */
+	uint64_t gone;    /* delivered or removed before the act */
 };
 
 struct task {
@@ -45,6 +46,8 @@ struct task {
 	int error;      /* of a row */
 	struct target *targets;
 	size_t ntargets, targets_cap;
+	struct target *gone; /* that were not where they were seen; seek.c */
+	size_t ngone, gone_cap;
 	struct buf selection; /* the words, for the log */
 	struct tally tally;
 };
@@ -69,6 +72,20 @@ int task_act_all(struct task *t, const uint32_t *queues, size_t count);
 /* A message that moved while its queue was read, and was found in two
  * directories, is one target: where it was found last. -ENOMEM. targets.c */
 int task_unite_targets(struct task *t);
+
+/* Appends to an array of targets. -ENOMEM. */
+int targets_add(struct target **targets, size_t *count, size_t *cap,
+    const struct target *target);
+
+/* ---- seek.c: messages that were gone when they were to be acted on ---- */
+
+/* The worker_job.take_row of an act: its tally, and messages that are gone. */
+void seek_take_row(uint32_t queue, const void *data, size_t len, void *arg);
+/* Looks for them by their ids in all queues. The targets of the task are those
+ * that were found; the others are counted as gone, and named where an id was
+ * given. *totals: what could not be looked at, or is missed. -errno. */
+int seek_targets(struct task *t, const uint32_t *queues, size_t count,
+    struct worker_totals *totals);
 
 /* The worker_job.take_row of tallies; arg is the task. */
 void task_take_tally(uint32_t queue, const void *data, size_t len, void *arg);

@@ -23,6 +23,7 @@ task_take_tally(uint32_t queue UNUSED, const void *data, size_t len, void *arg)
 	t->tally.refused += tally.refused;
 	t->tally.unknown += tally.unknown;
 	t->tally.marked += tally.marked;
+	t->tally.gone += tally.gone;
 }
 
 static int

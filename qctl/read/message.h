@@ -92,9 +92,13 @@ int message_recipients(const struct message *m, bool with_reasons,
 /* The walk over the directories in `states` (bits of enum spool_dir), each
  * message opened; each() may return other than 0, which ends the walk and is
  * returned. A directory that cannot be read is told by trouble(), and the walk
- * goes on. */
+ * goes on. With `complete' the names are read again until no message is met
+ * that was there before the walk, and was not met yet: so none is missed that
+ * moves meanwhile. Its memory is 8 bytes a message. -EAGAIN: messages move
+ * faster than their names are read; -ENOMEM. walk.c */
 struct message_walk {
 	unsigned states;
+	bool complete;
 	int (*each)(struct message *m, void *arg);
 	void (*trouble)(const char *what, int error, void *arg);
 	/* Called for each name, before it is opened; NULL: nothing. */

@@ -19,6 +19,10 @@ static const struct {
 	[VERB_READ] = { qread_text, qread_text },
 };
 
+#define MOVED_ON                                                             \
+	"messages move faster than they are read, and some may be missing: " \
+	"run the command again"
+
 /* Of messages that a filter met: each is a question to queue-send. */
 #define EXPLAINED_MAX 1000
 
@@ -175,6 +179,7 @@ show_all(struct reader *r, const struct spool *sp)
 {
 	const struct message_walk walk = {
 		.states = select_states(&r->task->options.select),
+		.complete = r->task->options.verb == VERB_ACT,
 		.each = show_message,
 		.trouble = tell_trouble,
 		.step = take_step,
@@ -221,7 +226,9 @@ task_read(struct worker *w, void *arg)
 		rc = read_queue(&r, &sp);
 	if (rc < 0)
 		worker_note(w, "%s",
-		    rc == -EBADMSG ? queue_file_reason() : strerror(-rc));
+		    rc == -EBADMSG      ? queue_file_reason()
+			: rc == -EAGAIN ? MOVED_ON
+					: strerror(-rc));
 	spool_close(&sp);
 	return 0;
 }

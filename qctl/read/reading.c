@@ -13,23 +13,6 @@
 #include "qctl/check/check.h"
 #include "qctl/read/look.h"
 
-static int
-add_target(struct task *t, const struct target *target)
-{
-	const size_t want = t->targets_cap == 0 ? 64 : t->targets_cap * 2;
-	struct target *more;
-
-	if (t->ntargets == t->targets_cap) {
-		more = reallocarray(t->targets, want, sizeof(*more));
-		if (more == NULL)
-			return -ENOMEM;
-		t->targets = more;
-		t->targets_cap = want;
-	}
-	t->targets[t->ntargets++] = *target;
-	return 0;
-}
-
 /* The index of an id that was found. */
 static void
 take_id(struct task *t, const void *data)
@@ -57,7 +40,8 @@ take_row(uint32_t queue UNUSED, const void *data, size_t len, void *arg)
 		take_id(t, data);
 	else if (len == sizeof(target)) {
 		memcpy(&target, data, sizeof(target));
-		r = add_target(t, &target);
+		r = targets_add(
+		    &t->targets, &t->ntargets, &t->targets_cap, &target);
 	}
 	if (r < 0)
 		t->error = r;

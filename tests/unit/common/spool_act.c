@@ -54,6 +54,63 @@ Test(spool_act, D36_a_message_that_moves_back_is_found)
 	scratch_close(&s);
 }
 
+static enum spool_dir way_from, way_to;
+static unsigned opened, moves_at;
+
+/* A move between two looks. */
+static int
+openat_counted_move(int dir, const char *name, int flags, mode_t mode)
+{
+	if (++opened == moves_at)
+		cr_assert_eq(spool_move(&s.sp, way_from, way_to, inode), 0);
+	return fault_sys.openat(dir, name, flags, mode);
+}
+
+/* mutation: common/spool/act.c: act_find() looks once. */
+Test(spool_act, A34_a_message_that_moves_at_any_look_is_found)
+{
+	static const enum spool_dir ways[][2] = {
+		{ SPOOL_DEFERRED, SPOOL_ACTIVE },
+		{ SPOOL_ACTIVE, SPOOL_DEFERRED },
+		{ SPOOL_ACTIVE, SPOOL_INCOMING },
+		{ SPOOL_INCOMING, SPOOL_ACTIVE },
+		{ SPOOL_DEFERRED, SPOOL_HOLD },
+		{ SPOOL_HOLD, SPOOL_DEFERRED },
+		{ SPOOL_DELETED, SPOOL_HOLD },
+		{ SPOOL_HOLD, SPOOL_DELETED },
+	};
+	struct spool_sys sys = fault_sys;
+	enum spool_dir dir;
+	struct queue_id id;
+	unsigned i;
+	int fd;
+
+	scratch_open(&s);
+	sys.openat = openat_counted_move;
+	s.sp.sys = &sys;
+	id = scratch_put(&s);
+	inode = id.inode;
+	dir = SPOOL_INCOMING;
+	for (i = 0; i < ARRAY_LEN(ways) * 12; i++) {
+		way_from = ways[i / 12][0];
+		way_to = ways[i / 12][1];
+		moves_at = 0;
+		if (dir != way_from)
+			cr_assert_eq(
+			    spool_move(&s.sp, dir, way_from, inode), 0);
+		opened = 0;
+		moves_at = 1 + i % 12;
+		fd = act_find(&s.sp, SPOOL_DEFERRED, &id, &dir);
+		cr_expect_geq(fd, 0, "%s to %s at look %u: %s",
+		    spool_dirs[way_from].name, spool_dirs[way_to].name,
+		    moves_at, strerror(-fd));
+		close(fd);
+		dir = opened >= moves_at ? way_to : way_from;
+	}
+	s.sp.sys = &fault_sys;
+	scratch_close(&s);
+}
+
 static unsigned scans;
 
 static int
