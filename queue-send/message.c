@@ -305,6 +305,7 @@ message_set_file(struct message *m, const struct queue_file *file)
 		.rcpt_count = file->rcpt_count,
 		.queue = file->queue,
 		.flags = file->flags,
+		.uid = file->uid,
 		.nonce = file->nonce,
 		.version = file->version,
 	};

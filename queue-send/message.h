@@ -75,6 +75,7 @@ struct message_file {
 	usec_t arrival_wall;
 	uint32_t rcpt_count;
 	uint32_t queue, flags;
+	uint32_t uid; /* of the submitter */
 	uint8_t nonce, version;
 };
 

@@ -58,6 +58,7 @@ struct act_task {
 	usec_t changed_wall; /* of an own act that asks: the file's mtime */
 	int fd;              /* of its file, still locked, or -1 */
 	struct buf sender;   /* of a message in corrupt/; empty: none is told */
+	uint32_t uid;        /* of its submitter */
 	int reason_error;    /* of reasons */
 };
 

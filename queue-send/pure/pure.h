@@ -204,34 +204,42 @@ uint64_t rate_read(struct rate *r, usec_t now);
 
 /* ---- told.c: the rate of reports to one address ----
  *
- * An address may get `limit' reports at once, and as many an hour; one that is
- * above it waits for its time. Addresses are kept by a hash, the busiest
- * TOLD_ADDRESSES of them: one that is forgotten begins anew, as does all of it
- * with a restart. Reports that wait are counted, so that each gets a time of
- * its own. */
-#define TOLD_ADDRESSES 1024
-#define TOLD_PERIOD    (3600 * USEC_PER_SEC)
+ * An address may get `limit' reports of the mail of one user at once, and as
+ * many an hour; a report above that waits for its time. So a user who forges
+ * the address of another one holds up no report of that one's own mail. Pairs
+ * of user and address are kept by a hash, the busiest TOLD_PAIRS of them: a
+ * pair that is forgotten begins anew, as do all pairs with a restart. Reports
+ * that wait are counted, so that each gets a time of its own. */
+#define TOLD_PAIRS  1024
+#define TOLD_PERIOD (3600 * USEC_PER_SEC)
 
 struct told_rate {
 	uint64_t seed;
-	struct told_address {
+	struct told_pair {
 		uint64_t hash;    /* 0: free */
 		usec_t full;      /* until then all of `limit' is not there */
 		uint32_t waiting; /* that were told to wait, since then */
-	} addresses[TOLD_ADDRESSES];
+	} pairs[TOLD_PAIRS];
 };
 
-/* Has this address had its reports? limit 0: no bound. */
+/* The recipient of a report. */
+struct told_to {
+	uint32_t uid; /* of the submitter of the message */
+	const char *address;
+};
+
+/* Has this address had its reports of this user's mail? limit 0: no bound. */
 bool told_is_above(
-    struct told_rate *t, const char *address, uint32_t limit, usec_t now);
-/* The time until a report to this address may go: 0, it may now, and is counted
- * by told_count(); else it is counted among those that wait. */
-usec_t
-told_wait(struct told_rate *t, const char *address, uint32_t limit, usec_t now);
+    struct told_rate *t, const struct told_to *to, uint32_t limit, usec_t now);
+/* The time until such a report may go: 0, it may now, and is counted by
+ * told_count(); else it is counted among those that wait. */
+usec_t told_wait(
+    struct told_rate *t, const struct told_to *to, uint32_t limit, usec_t now);
 void told_count(
-    struct told_rate *t, const char *address, uint32_t limit, usec_t now);
+    struct told_rate *t, const struct told_to *to, uint32_t limit, usec_t now);
 /* A report that was counted is not made. */
-void told_take_back(struct told_rate *t, const char *address, uint32_t limit);
+void
+told_take_back(struct told_rate *t, const struct told_to *to, uint32_t limit);
 
 /* ---- quota.c: the part of the loop's time that requests of operators get ----
  *

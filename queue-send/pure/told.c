@@ -7,9 +7,10 @@
 /* Names of domains are the same in any case; those of users that differ in
  * nothing else share their rate. */
 static uint64_t
-hash_of(const struct told_rate *t, const char *address)
+hash_of(const struct told_rate *t, const struct told_to *to)
 {
-	uint64_t h = 0xcbf29ce484222325u ^ t->seed;
+	const char *address = to->address;
+	uint64_t h = (0xcbf29ce484222325u ^ t->seed ^ to->uid) * 0x100000001b3u;
 
 	for (; *address != '\0'; address++)
 		h = (h ^ (uint64_t)tolower((unsigned char)*address)) *
@@ -18,13 +19,12 @@ hash_of(const struct told_rate *t, const char *address)
 	return h == 0 ? 1 : h;
 }
 
-/* The place of the address, or of the one that may have most. */
-static struct told_address *
+/* The place of the pair, or of the one that may have most. */
+static struct told_pair *
 place_of(struct told_rate *t, uint64_t hash)
 {
-	struct told_address *way =
-	    &t->addresses[hash % (TOLD_ADDRESSES / WAYS) * WAYS];
-	struct told_address *idle = way;
+	struct told_pair *way = &t->pairs[hash % (TOLD_PAIRS / WAYS) * WAYS];
+	struct told_pair *idle = way;
 	int i;
 
 	for (i = 0; i < WAYS; i++) {
@@ -33,34 +33,35 @@ place_of(struct told_rate *t, uint64_t hash)
 		if (way[i].full < idle->full)
 			idle = &way[i];
 	}
-	*idle = (struct told_address){ .hash = hash };
+	*idle = (struct told_pair){ .hash = hash };
 	return idle;
 }
 
 /* Until the next report may go; not above 0: at once. */
 static usec_t
-until_next(const struct told_address *a, uint32_t limit, usec_t now)
+until_next(const struct told_pair *a, uint32_t limit, usec_t now)
 {
 	return a->full + TOLD_PERIOD / limit - (now + TOLD_PERIOD);
 }
 
 bool
 told_is_above(
-    struct told_rate *t, const char *address, uint32_t limit, usec_t now)
+    struct told_rate *t, const struct told_to *to, uint32_t limit, usec_t now)
 {
 	return limit > 0 &&
-	    until_next(place_of(t, hash_of(t, address)), limit, now) > 0;
+	    until_next(place_of(t, hash_of(t, to)), limit, now) > 0;
 }
 
 usec_t
-told_wait(struct told_rate *t, const char *address, uint32_t limit, usec_t now)
+told_wait(
+    struct told_rate *t, const struct told_to *to, uint32_t limit, usec_t now)
 {
-	struct told_address *a;
+	struct told_pair *a;
 	usec_t wait;
 
 	if (limit == 0)
 		return 0;
-	a = place_of(t, hash_of(t, address));
+	a = place_of(t, hash_of(t, to));
 	wait = until_next(a, limit, now);
 	if (wait <= 0)
 		return 0;
@@ -69,13 +70,14 @@ told_wait(struct told_rate *t, const char *address, uint32_t limit, usec_t now)
 }
 
 void
-told_count(struct told_rate *t, const char *address, uint32_t limit, usec_t now)
+told_count(
+    struct told_rate *t, const struct told_to *to, uint32_t limit, usec_t now)
 {
-	struct told_address *a;
+	struct told_pair *a;
 
 	if (limit == 0)
 		return;
-	a = place_of(t, hash_of(t, address));
+	a = place_of(t, hash_of(t, to));
 	if (a->full < now) {
 		a->full = now;
 		a->waiting = 0;
@@ -86,8 +88,8 @@ told_count(struct told_rate *t, const char *address, uint32_t limit, usec_t now)
 }
 
 void
-told_take_back(struct told_rate *t, const char *address, uint32_t limit)
+told_take_back(struct told_rate *t, const struct told_to *to, uint32_t limit)
 {
 	if (limit > 0)
-		place_of(t, hash_of(t, address))->full -= TOLD_PERIOD / limit;
+		place_of(t, hash_of(t, to))->full -= TOLD_PERIOD / limit;
 }

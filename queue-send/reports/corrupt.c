@@ -37,17 +37,20 @@ report_task_new(struct send *s, const struct queue_id *id)
 
 /* The next walk asks again. */
 static void
-say_waits(const struct queue_id *message, const char *to)
+say_waits(const struct queue_id *message, const struct told_to *to)
 {
 	char id[QUEUE_ID_SIZE];
 
 	queue_id_format(message, id);
 	log_message(LOG_INFO_L, "report-waits", id,
-	    "its report to <%s> waits: more than report_rate_limit", to);
+	    "its report to <%s> waits: more than report_rate_limit of the mail "
+	    "of uid %u",
+	    to->address, (unsigned)to->uid);
 }
 
 static bool
-tell_corrupt(struct send *s, const struct queue_id *id, const char *to)
+tell_corrupt(
+    struct send *s, const struct queue_id *id, const struct told_to *to)
 {
 	const uint32_t limit = s->conf->report_rate_limit;
 	struct report_task *t;
@@ -61,8 +64,9 @@ tell_corrupt(struct send *s, const struct queue_id *id, const char *to)
 		return false;
 	t->kind = REPORT_FAILURE;
 	t->warn = t->corrupt = true;
-	snprintf(t->sender, sizeof(t->sender), "%s", to);
-	snprintf(t->to, sizeof(t->to), "%s", to);
+	snprintf(t->sender, sizeof(t->sender), "%s", to->address);
+	snprintf(t->to, sizeof(t->to), "%s", to->address);
+	t->uid = to->uid;
 	if (pool_put(&s->reports.pool, &t->task) < 0) {
 		free(t);
 		return false;
@@ -86,6 +90,7 @@ ask_corrupt(struct act_task *t)
 		return r;
 	t->id = (struct queue_id){ file.arrival_wall, file.nonce, file.queue,
 		t->id.inode };
+	t->uid = file.uid;
 	marks = reason_marks(t->sp, &t->id);
 	if (marks < 0 ? marks != -ENOENT : (marks & REASON_WARNED) != 0)
 		return 0;
@@ -96,9 +101,11 @@ ask_corrupt(struct act_task *t)
 static int
 corrupt_asked(struct send *s, struct act_task *t, uint32_t *ret_running UNUSED)
 {
+	const struct told_to to = { t->uid, buf_str(&t->sender) };
+
 	if (t->task.error < 0 || t->sender.len == 0 ||
 	    verp_kind(t->sender.data, t->sender.len) == VERP_WANTED ||
-	    !tell_corrupt(s, &t->id, buf_str(&t->sender)))
+	    !tell_corrupt(s, &t->id, &to))
 		s->reports.warns = false;
 	return 0;
 }

@@ -26,6 +26,12 @@ told_to(const struct send *s, const struct message *m)
 	    : s->conf->double_bounce_recipient;
 }
 
+static struct told_to
+rate_of(const struct send *s, const struct message *m)
+{
+	return (struct told_to){ m->file.uid, told_to(s, m) };
+}
+
 /* Late, with a recipient pending, of an attempt that nothing else has ended.
  * Mail that will have been given up by then is told of once. A VERP address is
  * read by a program, which takes all that comes there for a failure. */
@@ -189,6 +195,7 @@ static void
 count_made(struct send *s, const struct report_task *t)
 {
 	const uint32_t limit = s->conf->report_rate_limit;
+	const struct told_to to = { t->uid, t->to };
 	struct told_rate *told = &s->reports.told;
 	uint32_t i, n = t->nalone;
 
@@ -197,18 +204,18 @@ count_made(struct send *s, const struct report_task *t)
 	for (i = 0; i < REPORT_NKINDS; i++)
 		n += t->made[i].count > 0;
 	if (n == 0)
-		told_take_back(told, t->to, limit);
+		told_take_back(told, &to, limit);
 	for (i = 1; i < n; i++)
-		told_count(told, t->to, limit, s->now);
+		told_count(told, &to, limit, s->now);
 }
 
 /* An address that has had its reports gets the others later. */
 static void
 has_to_wait(struct send *s, struct message *m)
 {
-	const char *to = told_to(s, m);
-	const usec_t wait =
-	    told_wait(&s->reports.told, to, s->conf->report_rate_limit, s->now);
+	const struct told_to to = rate_of(s, m);
+	const usec_t wait = told_wait(
+	    &s->reports.told, &to, s->conf->report_rate_limit, s->now);
 	char id[QUEUE_ID_SIZE];
 
 	if (wait == 0) { /* by now */
@@ -217,7 +224,9 @@ has_to_wait(struct send *s, struct message *m)
 	}
 	message_id(m, id);
 	log_message(LOG_INFO_L, "report-waits", id,
-	    "its report to <%s> waits: more than report_rate_limit", to);
+	    "its report to <%s> waits: more than report_rate_limit of the mail "
+	    "of uid %u",
+	    to.address, (unsigned)to.uid);
 	m->wait_s = (uint32_t)(wait / USEC_PER_SEC) + 1;
 	put_off(s, m);
 }
@@ -282,6 +291,7 @@ static struct report_task *
 task_of(struct send *s, const struct message *m)
 {
 	const struct queue_id id = message_queue_id(m);
+	const struct told_to to = rate_of(s, m);
 	struct report_task *t = report_task_new(s, &id);
 
 	if (t == NULL)
@@ -289,13 +299,14 @@ task_of(struct send *s, const struct message *m)
 	t->kind = m->sender[0] == '\0' ? REPORT_DOUBLE : REPORT_FAILURE;
 	t->warn = is_to_warn(s, m);
 	t->alone = m->verp;
-	t->look = told_is_above(&s->reports.told, told_to(s, m),
-	    s->conf->report_rate_limit, s->now);
+	t->look = told_is_above(
+	    &s->reports.told, &to, s->conf->report_rate_limit, s->now);
 	t->until_wall = until_of(s, m);
 	if (t->kind == REPORT_DOUBLE)
 		t->opt.flags |= QUEUE_FILE_FINAL;
 	snprintf(t->sender, sizeof(t->sender), "%s", m->sender);
-	snprintf(t->to, sizeof(t->to), "%s", told_to(s, m));
+	snprintf(t->to, sizeof(t->to), "%s", to.address);
+	t->uid = to.uid;
 	return t;
 }
 
@@ -316,8 +327,8 @@ start_one(struct send *s, struct message *m)
 	m->bounce_begun = true;
 	s->reports.tasks++;
 	if (!t->look)
-		told_count(&s->reports.told, t->to, s->conf->report_rate_limit,
-		    s->now);
+		told_count(&s->reports.told, &(struct told_to){ t->uid, t->to },
+		    s->conf->report_rate_limit, s->now);
 	messages_put(&s->messages, m, LIST_REPORTING);
 	return 0;
 }

@@ -6,7 +6,7 @@ import random
 import signal
 import time
 
-from case import SystemTest, cost
+from case import SystemTest, cost, needs_root
 from instance import wait
 
 HELLO = b"Subject: hello\n\nhello\n"
@@ -146,6 +146,24 @@ class Report(Reports):
         i.wait_empty()
         i.stop()
         self.assertEqual(i.files(), [])
+
+    @needs_root
+    def test_X40_mail_of_another_user_holds_back_no_report(self):
+        """mutation: message_set_file() leaves the uid out."""
+        mallory, alice = 65534, 65533
+        i = self.running(queues=1, routing=ROUTING, conf={"report_rate_limit": "3", "minimal_backoff_time": "1h",
+                                                          "maximal_backoff_time": "1h"})
+        for n in range(8):
+            i.inject(HELLO, f"x{n}@never.example", sender="alice@test.example", uid=mallory)
+        wait(lambda: i.log().count(f"waits: more than report_rate_limit of the mail of uid {mallory}") == 5,
+             what="reports that wait")
+        self.reports(i, "alice", 3)
+        for n in range(3):
+            i.inject(HELLO, f"own{n}@never.example", sender="alice@test.example", uid=alice)
+        texts = [str(report) for report in self.reports(i, "alice", 6)]
+        for n in range(3):
+            self.assertEqual(sum(f"own{n}@never.example" in text for text in texts), 1, n)
+        self.assertFalse(i.log_has(f"report_rate_limit of the mail of uid {alice}"))
 
     def fail_by_hand(self, i):
         """What a version without reports left in hold/."""

@@ -158,8 +158,8 @@ Test(damaged, D44_an_address_gets_report_rate_limit)
 	walk();
 	cr_expect_eq(reports(), 0);
 	/* An hour later. */
-	for (i = 0; i < TOLD_ADDRESSES; i++)
-		w.s.reports.told.addresses[i].full = 0;
+	for (i = 0; i < TOLD_PAIRS; i++)
+		w.s.reports.told.pairs[i].full = 0;
 	walk();
 	cr_expect_eq(reports(), 2, "the next walk tells of others");
 }

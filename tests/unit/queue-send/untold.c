@@ -77,8 +77,7 @@ Test(untold, C9_reports_above_the_rate_go_later)
 	fail_all("d", 1);
 	cr_expect_eq(world_clear_incoming(&w, &report), 1);
 	/* An hour later. */
-	memset(
-	    w.s.reports.told.addresses, 0, sizeof(w.s.reports.told.addresses));
+	memset(w.s.reports.told.pairs, 0, sizeof(w.s.reports.told.pairs));
 	world_offer_again(&w, late);
 	cr_expect(world_has_report(&w, "r0@c0.test"));
 	cr_expect_eq(world_clear_incoming(&w, &report), 1);
