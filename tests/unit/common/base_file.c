@@ -12,6 +12,7 @@
 
 #include "base/io.h"
 #include "base/line_file.h"
+#include "tests/unit/sync_seam.h"
 
 static char dir[] = "/tmp/base_file.XXXXXX";
 
@@ -155,8 +156,11 @@ join_lines(const char *text, size_t len, size_t max, struct buf *out)
 	buf_done(&b);
 }
 
-/* The old one or the new, whatever fails. */
-Test(base_file, replaced_whole_or_not_at_all, .init = setup, .fini = teardown)
+/* The old one or the new, whatever fails.
+ * mutations: common/base/file.c: write_new() does not sync; file_replace() does
+ * not sync the directory. */
+Test(
+    base_file, F7_replaced_whole_or_not_at_all, .init = setup, .fini = teardown)
 {
 	struct buf one = { 0 }, two = { 0 };
 	char name[300];
@@ -167,7 +171,9 @@ Test(base_file, replaced_whole_or_not_at_all, .init = setup, .fini = teardown)
 	cr_assert_eq(buf_add_str(&one, "one\n"), 0);
 	cr_assert_eq(buf_add_str(&two, "two\n"), 0);
 	umask(077);
+	sync_seam_begin();
 	cr_assert_eq(file_replace(d, "f", 0644, &one), 0);
+	cr_expect_str_eq(sync_seam_end(), "frd", "a power cut takes neither");
 	cr_assert_eq(fstatat(d, "f", &st, 0), 0);
 	cr_expect_eq(st.st_mode & 07777, 0644, "whatever the umask");
 	cr_assert_eq(file_replace(d, "f", 0600, &two), 0);

@@ -1,7 +1,10 @@
 /* Locks whose owners die or stop. */
 #include <criterion/criterion.h>
+#include <linux/futex.h>
 #include <signal.h>
+#include <stdio.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -86,6 +89,17 @@ figures(struct end *e)
 	return f;
 }
 
+/* The word that the kernel changes when this thread dies. */
+static const void *
+pending(void)
+{
+	struct robust_list_head *head = NULL;
+	size_t len;
+
+	cr_assert_eq(syscall(SYS_get_robust_list, 0, &head, &len), 0);
+	return head == NULL ? NULL : head->list_op_pending;
+}
+
 Test(site_shared_lock, of_the_dead_is_taken_over)
 {
 	struct owner o;
@@ -100,8 +114,54 @@ Test(site_shared_lock, of_the_dead_is_taken_over)
 	owner_end(&o);
 }
 
+/* The owner died before it noted that the slot of "a" is in use: given to
+ * another site, the slot would lose a place that is taken.
+ * mutation: common/site/shared_lock.c: shared_set_lock() mends no set. */
+Test(site_shared_lock, P1_a_set_of_the_dead_is_mended_before_it_is_used)
+{
+	struct owner o;
+	char name[8];
+	int i;
+
+	owner_begin(&o);
+	owner_kill(&o);
+	for (i = 0; i < SHARED_SET_SLOTS; i++) {
+		snprintf(name, sizeof(name), "b%d", i);
+		(void)o.e.f->take(o.e.table, end_site(&o.e, name, 0), 0);
+	}
+	cr_expect_eq(figures(&o.e).recovered, 1);
+	cr_expect_eq(figures(&o.e).evicted, 0);
+	cr_expect_eq(end_view(&o.e, o.a).busy, 1);
+	owner_end(&o);
+}
+
+/* The kernel wakes one of those who sleep at the lock of the dead; the others
+ * are woken by the next owner, whoever that is.
+ * mutation: common/site/shared_lock.c: try_once() drops FUTEX_WAITERS. */
+Test(site_shared_lock, P1_who_sleeps_at_the_lock_of_the_dead_is_woken)
+{
+	struct shared_segment seg;
+	struct scratch t;
+	struct end e;
+	uint32_t *word;
+
+	scratch_begin(&t, SHARED_SET_SLOTS, 3);
+	end_begin(&e, &t, 1, &plain);
+	cr_assert_eq(shared_segment_map(t.fd, &seg), 0);
+	word = &shared_segment_set(&seg, 0)->lock;
+	*word = FUTEX_WAITERS | FUTEX_OWNER_DIED;
+	cr_assert(shared_set_lock(e.shared, 0, clock_mono()));
+	cr_expect_not_null(pending());
+	cr_expect_eq(*word & ~(uint32_t)FUTEX_TID_MASK, FUTEX_WAITERS);
+	shared_set_unlock(e.shared, 0);
+	cr_expect_null(pending());
+	end_close(&e);
+	scratch_end(&t);
+}
+
 /* P3: others do without it, and do not wait each time; what they had to tell
- * is told when it goes on. */
+ * is told when it goes on.
+ * mutation: common/site/shared_lock.c: lock() leaves the pending word. */
 Test(site_shared_lock, P3_of_the_stopped_holds_nobody_up)
 {
 	struct owner o;
@@ -119,6 +179,7 @@ Test(site_shared_lock, P3_of_the_stopped_holds_nobody_up)
 	end_done(&o.e, o.a, SITE_FAILED, 0);
 	o.e.f->flush(o.e.table, 0);
 	end_work(&o.e, 0);
+	cr_expect_null(pending(), "the lock is not ours");
 	/* Once LOCK_LIMIT; the rest is what a slow machine may take. */
 	cr_expect_lt(clock_mono() - began, 20 * LOCK_LIMIT);
 	cr_expect_eq(figures(&o.e).stuck, 1);

@@ -16,6 +16,7 @@
 #include "base/io.h"
 #include "spool/format.h"
 #include "spool_scratch.h"
+#include "tests/unit/sync_seam.h"
 
 #define HOLE (UINT64_C(64) << 20)
 
@@ -114,4 +115,22 @@ Test(spool_upgrade, X10_a_drop_above_the_limit_is_put_aside)
 		cr_expect_eq(drops(&s, SPOOL_MAILDROP), 2 - i);
 		scratch_close(&s);
 	}
+}
+
+/* mutations: common/spool/spool_upgrade.c: fill_copy() does not sync;
+ * copy_drop() does not sync the directory. */
+Test(spool_upgrade, D12_a_copy_is_on_disk_before_the_old_drop_goes)
+{
+	struct scratch s;
+	const char *calls;
+
+	scratch_open(&s);
+	put_drop(&s, "1", 10, 0);
+	sync_seam_begin();
+	cr_expect_eq(spool_upgrade(s.base, 1, &s.owner, 0), 0);
+	calls = sync_seam_end();
+	/* The copy, its name, the name on disk; the old drop, its directory. */
+	cr_expect_str_eq(calls, "frduu", "%s", calls);
+	cr_expect_eq(drops(&s, SPOOL_MAILDROP), 1);
+	scratch_close(&s);
 }

@@ -170,3 +170,21 @@ Test(renumber, D24_death_at_every_call_and_a_start)
 		start();
 	}
 }
+
+/* One message has the name of the other, whose own name is right, in another
+ * directory.
+ * mutation: qctl/check/renumber.c: name_is_right() answers no. */
+Test(renumber, D22_D45_reasons_stay_with_the_message_whose_name_is_right)
+{
+	const uint64_t a = cut_queue_put(&q, 1, 0).inode;
+	const uint64_t b = cut_queue_put(&q, 1, 0).inode;
+
+	cr_assert_eq(spool_move(&q.sp, SPOOL_INCOMING, SPOOL_HOLD, b), 0);
+	cut_queue_add_reason(&q, SPOOL_BOUNCE, b, 0);
+	cr_assert_eq(spool_move(&q.sp, SPOOL_INCOMING, SPOOL_DEFERRED, a), 0);
+	rename_to(SPOOL_DEFERRED, a, b);
+	repair();
+	cr_expect_eq(spool_remove(&q.sp, SPOOL_DEFERRED, a), 0);
+	cr_expect_eq(cut_queue_lines(&q, b, 0, 0), 1);
+	cr_expect_eq(cut_queue_lines(&q, a, 0, 0), 0);
+}

@@ -3,7 +3,10 @@
 
 #include <criterion/criterion.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
+#include <string.h>
+#include <unistd.h>
 
 #include "qctl/act/actor.h"
 #include "spool/prepared.h"
@@ -150,4 +153,73 @@ Test(requeue, a_report_that_was_made_leaves_first)
 	    0);
 	cr_expect_eq(requeue_forget(&q.sp, &id), 0);
 	cr_expect(spool_has(&q.sp, report.inode));
+}
+
+/* ---- the order of calls ---- */
+
+/* m: a mark; f: a sync; r: the reasons are replaced. */
+static char calls[32];
+
+static void
+note(char letter)
+{
+	const size_t n = strlen(calls);
+
+	cr_assert_lt(n + 1, sizeof(calls));
+	calls[n] = letter;
+}
+
+static ssize_t
+pwrite_noted(int fd, const void *data, size_t len, off_t off)
+{
+	note('m');
+	return spool_sys_real.pwrite(fd, data, len, off);
+}
+
+static int
+fsync_noted(int fd)
+{
+	note('f');
+	return spool_sys_real.fsync(fd);
+}
+
+static int
+replaceat_noted(int dir, const char *old, const char *name)
+{
+	note('r');
+	return spool_sys_real.replaceat(dir, old, name);
+}
+
+/* After a power cut a failure whose reasons have gone would be reported once
+ * more.
+ * mutations: qctl/act/requeue.c: take_marks_back() does not sync;
+ * requeue_forget() forgets the reasons first. */
+Test(requeue, D36_marks_are_on_disk_before_the_reasons_go)
+{
+	const struct queue_id id = told_message(false);
+	const struct spool_sys *before = q.sp.sys;
+	struct spool_sys sys = spool_sys_real;
+
+	sys.pwrite = pwrite_noted;
+	sys.fsync = fsync_noted;
+	sys.replaceat = replaceat_noted;
+	q.sp.sys = &sys;
+	cr_expect_eq(requeue_forget(&q.sp, &id), 0);
+	q.sp.sys = before;
+	cr_expect_str_eq(calls, "mffr", "%s", calls);
+}
+
+/* mutation: qctl/act/requeue.c: requeue_forget() takes no lock. */
+Test(requeue, D38_a_message_that_another_process_reports_is_left_alone)
+{
+	const struct queue_id id = told_message(false);
+	int fd = spool_open_file(&q.sp, SPOOL_HOLD, id.inode, O_RDONLY);
+
+	cr_assert_geq(fd, 0);
+	cr_assert_eq(prepared_lock(fd), 0);
+	cr_expect_eq(requeue_forget(&q.sp, &id), -EAGAIN);
+	cr_expect_str_eq(
+	    cut_queue_marks(&q, SPOOL_HOLD, id.inode, NULL), "DF.");
+	close(fd);
+	cr_expect_eq(requeue_forget(&q.sp, &id), 0);
 }

@@ -12,6 +12,7 @@
 
 #include "base/io.h"
 #include "ipc/ask.h"
+#include "tests/unit/sync_seam.h"
 
 static char dir[] = "/tmp/byhand.XXXXXX";
 static int fd = -1;
@@ -308,6 +309,26 @@ Test(override_file, aside)
 	}
 	(void)unlinkat(fd, OVERRIDE_NAME, 0);
 	cr_expect_eq(override_file_set_aside(fd, name), -ENOENT);
+}
+
+/* What was ended by hand does not come back with a power cut, nor a file that
+ * is not believed.
+ * mutations: qscheduler/queues/override_file.c: remove_file() and
+ * override_file_set_aside() do not sync the directory. */
+Test(override_file, F7_the_end_of_a_file_is_on_disk)
+{
+	const struct override_rows none = { .n = 0 };
+	char name[32];
+
+	put("damaged", 7);
+	sync_seam_begin();
+	cr_expect_eq(override_file_write(fd, "BASE", &none, &error), 0);
+	cr_expect_str_eq(sync_seam_end(), "ud");
+	put("damaged", 7);
+	sync_seam_begin();
+	cr_expect_eq(override_file_set_aside(fd, name), 0);
+	cr_expect_str_eq(sync_seam_end(), "rd");
+	cr_expect_eq(unlinkat(fd, name, 0), 0);
 }
 
 /* ---- what is left of a time ---- */

@@ -274,8 +274,8 @@ fail_with(enum world_call call, int error, int times)
 	return inode;
 }
 
-/* mutation: queue-send/reports/report_task.c: make_report() goes on after an
- * error. */
+/* mutations: queue-send/reports/report_task.c: make_report() goes on after an
+ * error; tell_all() settles nothing after one. */
 Test(reports, D36_what_the_disk_refuses_is_reported_later_and_once)
 {
 	const struct world_refusal *row;
@@ -287,6 +287,8 @@ Test(reports, D36_what_the_disk_refuses_is_reported_later_and_once)
 		inode = fail_with(row->call, row->error, 1);
 		cr_expect_eq(
 		    world_where(&w, inode), SPOOL_DEFERRED, "%s", row->name);
+		cr_expect_eq(world_count(&w, SPOOL_PREPARED), 0,
+		    "%s: nothing of it takes room", row->name);
 		world_offer_again(&w, inode);
 		cr_expect_eq(
 		    world_where(&w, inode), SPOOL_NDIRS, "%s", row->name);

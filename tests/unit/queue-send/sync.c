@@ -433,6 +433,27 @@ Test(sync, D32_marks_of_the_last_run_are_synced_once_before_they_move)
 	cr_expect_eq(world_count(&w, SPOOL_INCOMING), 3);
 }
 
+/* mutation: queue-send/road/recover.c: recover_at_start() counts deliveries
+ * alone. */
+Test(sync, D32_a_failure_of_the_last_run_is_synced_before_the_move)
+{
+	struct world_delivery delivery;
+	const char *trace;
+	int i;
+
+	world_message(&w, "d", 2);
+	for (i = 0; i < 2; i++) {
+		take(&delivery);
+		if (i == 0)
+			world_result(&w, &delivery, 0, AGENT_FAILED);
+	}
+	world_run(&w);
+	(void)world_trace();
+	world_again(&w);
+	trace = world_trace();
+	cr_expect(before(trace, 's', 'r'), "%s", trace);
+}
+
 /* mutation: queue-send/road/recover.c: recover_at_start() compares no reasons.
  */
 Test(sync, D24_a_failure_that_lost_its_reason_is_pending_again)
