@@ -339,6 +339,30 @@ Test(sync_threads, D32_a_sync_of_the_whole_proves_no_mark_made_meanwhile)
 	cr_expect_eq(world_where(&w, inode), SPOOL_DEFERRED);
 }
 
+/* mutation: queue-send/road/sync.c: whole_is_done() forgets changes. */
+Test(sync_threads, D32_a_mark_made_during_a_sync_has_the_next_one)
+{
+	const uint64_t inode = world_message(&w, "d", 3);
+	struct world_delivery delivery[2];
+	int i;
+
+	for (i = 0; i < 2; i++)
+		take(&delivery[i]);
+	for (i = 0; i < 2; i++) {
+		world_result(&w, &delivery[i], 0, AGENT_SENT);
+		world_run(&w);
+		if (i == 0)
+			pass_interval(); /* the sync begins */
+	}
+	cr_assert_eq(write(gate[1], "..", 2), 2);
+	await_done();
+	pass_interval();
+	await_done();
+	cr_expect_not(
+	    sync_is_wanting(&w.s, messages_find(&w.s.messages, inode)));
+	cr_expect_eq(w.s.sync.changed_at, 0);
+}
+
 /* mutation: queue-send/road/sync.c: one_is_done() compares no serial. */
 Test(sync_threads, D22_a_sync_that_ends_says_nothing_of_another_message)
 {
