@@ -122,7 +122,6 @@ $(LISTERS:%=$(BIN)/%): $(BIN)/qctl
 # A folder of tests/unit is one Criterion program: "common" has the library,
 # a program's folder has its objects without main. A test that hangs fails.
 # Most of them wait more than they compute: four at once also on two cores.
-UNIT_LIMIT := 300
 define unit
 $(B)/unit/$(1): $(call unit_o,$(1)) $(UNIT_SHARED) $(if $(filter $(1),$(PROGRAMS)),$(call logic_o,$(1))) $(LIB)
 	@mkdir -p $$(@D)
@@ -138,7 +137,7 @@ RUNS := $(UNITS:%=run-unit-%)
 .PHONY: $(RUNS)
 check-unit: $(RUNS)
 $(RUNS): run-unit-%: units
-	@echo "unit: $* ($(VARIANT))"; tests/unit/run.sh $(B)/unit/$* $(UNIT_LIMIT)
+	@echo "unit: $* ($(VARIANT))"; tests/unit/run.sh $(B)/unit/$*
 
 # ---- everything that is checked -------------------------------------------
 

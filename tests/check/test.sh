@@ -221,10 +221,10 @@ exit 1
 END
 printf '#!/bin/sh\nkill -SEGV $$\n' >"$scratch/crashes"
 chmod +x "$scratch/criterion" "$scratch/crashes"
-check true "part p tests/unit/run.sh $scratch/criterion 9"
+check true "part p tests/unit/run.sh $scratch/criterion"
 named() { # TEST NAME REASON
 	printf '%s\t%s\t%s\t%s\n' p "criterion: $1" \
-		"$scratch/criterion --filter $1 --timeout 9" "$2" |
+		"$scratch/criterion --filter $1" "$2" |
 		grep -qFx -f - "$scratch/case/failed"
 }
 want 'an assertion' named s/bad 't.c:6: Assertion Failed no: 3'
@@ -232,7 +232,7 @@ want 'a crash' named s/crash 't.c:8: Unexpected signal caught'
 want 'a test that hangs' named s/slow 'Timed out. (1.02s)'
 want 'as many as Criterion counts' says 'check: p: FAILED: criterion: s/slow: Timed out. (1.02s)'
 want 'and they can be run again' silent_of 'no test is run again'
-check true "part p tests/unit/run.sh $scratch/crashes 9"
+check true "part p tests/unit/run.sh $scratch/crashes"
 want 'a program that crashes' says \
 	'check: p: FAILED: crashes: exit 139 without a test that failed'
 want 'and can be run again' says 'check: p: FAILED AGAIN: crashes'

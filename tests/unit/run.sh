@@ -1,16 +1,16 @@
 #!/bin/sh
-# run.sh PROGRAM LIMIT: run a unit program, its tests eight at once, each for
-# LIMIT seconds at most. Names each test that failed, as tests/check/parts.sh
-# wants, with its assertions; or the program, if it fails without a test.
-program=$1 limit=$2
+# run.sh PROGRAM: run a unit program, its tests eight at once. Names each test
+# that failed, as tests/check/parts.sh wants, with its assertions; or the
+# program, if it fails without a test.
+program=$1
 out=$(mktemp) || exit 1
 trap 'rm -f "$out"' EXIT
 
-"$program" -j8 --timeout "$limit" >"$out" 2>&1
+"$program" -j8 >"$out" 2>&1
 status=$?
 cat "$out"
 [ $status -ne 0 ] || exit 0
-sed 's/\x1b\[[0-9;]*m//g' "$out" | awk -v program="$program" -v limit="$limit" -v status=$status '
+sed 's/\x1b\[[0-9;]*m//g' "$out" | awk -v program="$program" -v status=$status '
 	BEGIN { unit = program; sub(/.*\//, "", unit) }
 	/^\[----\] / { sub(/^\[----\] +/, ""); if ($0 != "") words = words " " $0; next }
 	/^\[FAIL\] / {
@@ -19,16 +19,16 @@ sed 's/\x1b\[[0-9;]*m//g' "$out" | awk -v program="$program" -v limit="$limit" -
 		if (words == "") { words = $0; sub(/^\[FAIL\] [^ ]+/, "", words) }
 		gsub(/\t/, " ", words)
 		sub(/::/, "/", test)
-		printf "FAILED\t%s: %s\t%s --filter %s --timeout %s\t%s\n",
-		    unit, test, program, test, limit, substr(words, 2)
+		printf "FAILED\t%s: %s\t%s --filter %s\t%s\n",
+		    unit, test, program, test, substr(words, 2)
 		named++
 	}
 	/^\[/ { words = "" }
 	END {
 		if (named > 0) exit
 		# Criterion ends so after a warning, or has crashed itself.
-		printf "FAILED\t%s\t%s -j8 --timeout %s\texit %d without a test that failed\n",
-		    unit, program, limit, status
+		printf "FAILED\t%s\t%s -j8\texit %d without a test that failed\n",
+		    unit, program, status
 		print "0 passed, 1 failed"
 	}'
 exit $status
