@@ -179,6 +179,73 @@ Test(mbox, D47_a_failure_leaves_the_mailbox_as_it_was)
 	free(large);
 }
 
+static struct {
+	bool locked; /* at the cut */
+	int syncs;   /* behind it */
+} cut;
+
+static int
+ftruncate_looked(int fd, off_t len)
+{
+	cut.locked = access(scratch_path("mbox.lock"), F_OK) == 0;
+	cut.syncs = 0;
+	return ftruncate(fd, len);
+}
+
+static int
+fsync_counted(int fd)
+{
+	cut.syncs++;
+	return fsync(fd);
+}
+
+/* Without the lock the mail of another program would be cut off, too; without
+ * the sync a power cut brings the part of the message back.
+ * mutations: deliver-local/mbox.c: append() drops the lock in front of
+ * take_back(); take_back() does not sync. */
+Test(mbox, D47_what_is_taken_back_is_locked_and_then_on_disk)
+{
+	scratch_file("mbox", TEXT("old\n\n"));
+	sys.ftruncate = ftruncate_looked;
+	sys.fsync = fsync_counted;
+	error = ENOSPC;
+	left = 10;
+	cr_expect_eq(deliver("x\n"), -ENOSPC);
+	expect_file("old\n\n");
+	cr_expect(cut.locked);
+	cr_expect_eq(cut.syncs, 1);
+}
+
+/* Another program puts a new file in the place of the one that was opened. */
+static int
+open_and_lose(int dir, const char *name, int flags, mode_t mode)
+{
+	int fd = openat(dir, name, flags, mode);
+
+	if (strcmp(name, "mbox") == 0) {
+		sys.openat = spool_sys_real.openat;
+		cr_assert_eq(unlink(path), 0);
+		scratch_file("mbox", TEXT("new\n\n"));
+	}
+	return fd;
+}
+
+/* The message would go with the old file.
+ * mutation: deliver-local/mbox.c: open_locked() does not ask whether the name
+ * stands for the file. */
+Test(mbox, D47_a_mailbox_that_is_replaced_before_the_lock_gets_the_message)
+{
+	struct buf got = { 0 };
+
+	scratch_file("mbox", TEXT("old\n\n"));
+	sys.openat = open_and_lose;
+	cr_expect_eq(deliver("x\n"), 0);
+	cr_assert_eq(scratch_read(path, &got), 0);
+	cr_expect_eq(strncmp(buf_str(&got), "new\n\nFrom s@x ", 14), 0, "%s",
+	    buf_str(&got));
+	buf_done(&got);
+}
+
 /* The file is made, and before the lock is taken another program appends a
  * message of its own under its lock. */
 static int
