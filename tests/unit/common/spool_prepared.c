@@ -184,16 +184,21 @@ Test(spool_prepared, D35_the_mark_of_the_parent_decides)
 	}
 }
 
+/* mutation: common/spool/prepared.c: take_parent() locks before it compares
+ * the id. */
 Test(spool_prepared, D35_without_its_parent_it_goes_on)
 {
 	struct queue_id parent = scratch_put(&s), other;
 	uint64_t inode = prepare(&parent, 0), moved = 0;
+	int fd;
 
 	cr_assert_eq(spool_remove(&s.sp, SPOOL_INCOMING, parent.inode), 0);
 	cr_expect_eq(settle(&parent, 0, &moved), SETTLED_INCOMING);
 	cr_expect_eq(moved, inode);
-	/* Its inode is another message's, which is pending. */
+	/* Its inode is another message's, which is pending, and is locked. */
 	other = scratch_put(&s);
+	fd = spool_open_file(&s.sp, SPOOL_INCOMING, other.inode, O_RDONLY);
+	cr_assert_eq(prepared_lock(fd), 0);
 	parent = other;
 	parent.arrival_wall--;
 	inode = prepare(&parent, 0);
@@ -208,6 +213,8 @@ Test(spool_prepared, D35_without_its_parent_it_goes_on)
 	prepare(&parent, 0);
 	cr_expect_eq(settle(&parent, 0, &moved), SETTLED_INCOMING);
 	prepare(&other, 0);
+	cr_expect_eq(settle(&other, 0, &moved), -EAGAIN);
+	close(fd);
 	cr_expect_eq(settle(&other, 0, &moved), SETTLED_AWAY, "its own");
 }
 
