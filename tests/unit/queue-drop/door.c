@@ -64,9 +64,18 @@ linkat_ended(
 	return r;
 }
 
+/* Other doors of the user have taken the rate since the share was looked at. */
+static void
+use_up_rate(struct door *d)
+{
+	d->conf.user_message_rate = 1;
+	d->share.counted = true;
+	d->share.file = -1;
+}
+
 /* In a process of its own, which a signal ends where it can. */
 static int
-submit(void)
+submit(bool late)
 {
 	static char program[] = "queue-drop", queue[] = "1";
 	char *const argv[] = { program, base, queue, NULL };
@@ -74,7 +83,7 @@ submit(void)
 	struct spool_sys sys = spool_sys_real;
 	struct queue_id id;
 	pid_t pid = fork();
-	int status;
+	int r, status;
 
 	cr_assert_geq(pid, 0);
 	if (pid == 0) {
@@ -83,18 +92,51 @@ submit(void)
 		sys.linkat = linkat_ended;
 		d.sp.sys = &sys;
 		stream_init(&d.in, records());
-		_exit(door_take(&d, &id) == 0 ? 0 : 1);
+		if (late)
+			use_up_rate(&d);
+		r = door_take(&d, &id);
+		door_done(&d);
+		_exit(r == 0 ? 0 : 1);
 	}
 	cr_assert_eq(waitpid(pid, &status, 0), pid);
 	return status;
+}
+
+static unsigned
+drops(void)
+{
+	struct spool_scan scan;
+	struct spool_item item;
+	struct spool sp;
+	unsigned n = 0;
+
+	cr_assert_eq(spool_open(&sp, &spool_sys_real, base, 1), 0);
+	spool_scan_begin(&scan, &sp, SPOOL_MAILDROP);
+	while (spool_scan_next(&scan, false, &item) > 0)
+		n++;
+	spool_scan_done(&scan);
+	spool_close(&sp);
+	return n;
 }
 
 /* A message whose caller hears nothing is sent again.
  * mutation: queue-drop/door.c: commit() blocks no signals. */
 Test(door, X11_no_signal_comes_between_the_name_and_the_answer)
 {
-	const int status = submit();
+	const int status = submit(false);
 
 	cr_assert(WIFEXITED(status), "signal %d", WTERMSIG(status));
 	cr_expect_eq(WEXITSTATUS(status), 0);
+	cr_expect_eq(drops(), 1);
+}
+
+/* mutation: queue-drop/door.c: commit() asks for the share behind
+ * accept_commit(). */
+Test(door, X6_what_is_refused_for_its_rate_is_not_there)
+{
+	const int status = submit(true);
+
+	cr_assert(WIFEXITED(status), "signal %d", WTERMSIG(status));
+	cr_expect_eq(WEXITSTATUS(status), 1);
+	cr_expect_eq(drops(), 0);
 }
