@@ -11,7 +11,7 @@
  *	group.c      children that belong together
  *	launch.c     the process and the channel of a child
  *	spawn.c      one process
- *	roster.c     pids, for the next supervisor
+ *	locks.c      who is left of a supervisor that was killed
  *	orphan.c     processes of a supervisor that was killed
  *
  * A queue has a group: queue-send leads it, and its end takes the others along.
@@ -331,10 +331,14 @@ bool orphans_of(const struct children *all, uint32_t queue);
  * locked (fcntl F_SETLK, shared) from before its exec until its end. So the
  * kernel knows the processes that a supervisor that was killed has left.
  *
+ * A process loses its lock when it closes any descriptor of the file.
+ *
  * Soft: -errno. Never logs. */
+/* The file in the directory `base`, made if it is not there. */
 int child_locks_open(int base, int *ret_fd);
+/* The byte of a process. */
 off_t child_lock_at(uint32_t queue, uint32_t place);
-/* For this process. */
+/* For the calling process, until its end; kept by exec, not by fork. */
 int child_lock_take(int fd, off_t at);
 /* 1: *ret_pid has the lock, 0 for a process of another PID namespace; 0: no
  * process has it. */

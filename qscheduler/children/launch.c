@@ -48,8 +48,8 @@ exec_child(struct child *c, int channel, const char **ret_step)
 		.envp = all->env,
 		.channel = channel,
 		.lock = all->orphans.fd,
-		.lock_at = child_lock_at(c->group->number,
-		    (uint32_t)(c - c->group->child)),
+		.lock_at = child_lock_at(
+		    c->group->number, (uint32_t)(c - c->group->child)),
 		.memory = all->instance->conf->process_memory_limit,
 		.fork = fork,
 		.users = &all->instance->users,

@@ -8,13 +8,14 @@
 
 #define FILE_NAME "children"
 
-/* A second descriptor of the file in the process would end its lock when it is
- * closed. Above the numbers that a child gives to others. */
+/* Above the numbers of channel and lock in a child: making the channel does not
+ * replace it. */
 int
 child_locks_open(int base, int *ret_fd)
 {
-	int high, fd = openat(base, FILE_NAME,
-		      O_RDONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+	int high,
+	    fd = openat(base, FILE_NAME,
+		O_RDONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
 
 	if (fd < 0)
 		return -errno;

@@ -120,8 +120,7 @@ open_report(int ret_fds[2])
 	if (pipe2(fds, O_CLOEXEC) < 0)
 		return -errno;
 	for (i = 0; i < 2; i++) {
-		ret_fds[i] =
-		    fcntl(fds[i], F_DUPFD_CLOEXEC, DAEMON_LOCK_FD + 1);
+		ret_fds[i] = fcntl(fds[i], F_DUPFD_CLOEXEC, DAEMON_LOCK_FD + 1);
 		if (ret_fds[i] < 0) {
 			int r = -errno;
 

@@ -3,7 +3,7 @@
  *
  *	supervisor   how many queues, requests, signals, the page, systemd
  *	queues       a queue: state, objects, override, quarantine, retirement
- *	children     a child: process, channel, heartbeat, group, roster
+ *	children     a child: process, channel, heartbeat, group, lock
  *	ground       worker.c, segment.c
  *
  * A floor includes and calls those below it (qscheduler/LAYERS). It calls up

@@ -162,12 +162,12 @@ class Full(SystemTest):
         i.stop()
 
     @cost(10)
-    def test_I30_I31_I32_no_bytes_before_the_start(self):
+    def test_I30_I31_I32_I33_no_bytes_before_the_start(self):
         """mutation: first() without a table that has no name"""
         self.recovers(self.before_the_start("bytes"))
 
     @cost(10)
-    def test_I30_I31_I32_no_inodes_before_the_start(self):
+    def test_I30_I31_I32_I33_no_inodes_before_the_start(self):
         self.recovers(self.before_the_start("inodes"))
 
     @cost(10)

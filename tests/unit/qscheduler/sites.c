@@ -8,7 +8,10 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include "base/io.h"
@@ -17,7 +20,7 @@
 #include "site/shared.h"
 
 /* There is no memory for what is very large; nothing else here is. */
-#define LARGE ((off_t)64 << 20)
+#define LARGE     ((off_t)64 << 20)
 /* What is full, in the directory of the stage: a user may change that while
  * the supervisor runs. */
 #define NO_BYTES  "no-bytes"
@@ -68,6 +71,20 @@ shm_open(const char *name, int flags, mode_t mode)
 	}
 	snprintf(path, sizeof(path), "/dev/shm%s", name);
 	return open(path, flags | O_NOFOLLOW | O_CLOEXEC, mode);
+}
+
+/* The socket of requests. */
+int
+bind(int fd, __CONST_SOCKADDR_ARG to, socklen_t len)
+{
+	const struct sockaddr_un *un = to.__sockaddr_un__;
+
+	if (un->sun_family == AF_UNIX &&
+	    strncmp(un->sun_path, "/dev/shm/", 9) == 0 && is_full(NO_INODES)) {
+		errno = ENOSPC;
+		return -1;
+	}
+	return syscall(SYS_bind, fd, un, len) < 0 ? -1 : 0;
 }
 
 int
@@ -255,6 +272,9 @@ deliver_without_a_name(const char *what)
 	cr_expect_eq(segment(), 0);
 	cr_expect(stage_logged("sites: not enough room in /dev/shm: "));
 	cr_expect_not(stage_logged("no delivery starts without it"));
+	cr_expect(stage_logged("qscheduler: not enough room in /dev/shm: "));
+	cr_expect(stage_logged("queue1: not enough room in /dev/shm: "));
+	cr_expect_not(stage_object_there("qscheduler.sites"));
 }
 
 Test(sites, I30_without_bytes_the_table_has_no_name)
@@ -267,6 +287,7 @@ Test(sites, I30_without_bytes_the_table_has_no_name)
 Test(sites, I30_without_inodes_the_table_has_no_name)
 {
 	deliver_without_a_name(NO_INODES);
+	cr_expect(stage_logged("socket of requests: not enough room in "));
 	kill(stage()->pid, SIGKILL);
 	cr_assert_eq(stage_finish(), -SIGKILL);
 	stage()->nkept = 0;

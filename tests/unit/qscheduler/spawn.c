@@ -146,8 +146,8 @@ Test(spawn, I32_a_child_is_locked_until_its_end)
 
 	cr_assert_eq(child_locks_open(base, &how.lock), 0);
 	cr_expect_gt(how.lock, DAEMON_LOCK_FD);
-	cr_assert_eq(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends),
-	    0);
+	cr_assert_eq(
+	    socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
 	how.channel = ends[1];
 	cr_expect_eq(child_locks_any(how.lock, 7), 0);
 	cr_assert_eq(process_spawn(&how, &p, &step), 0, "%s", step);

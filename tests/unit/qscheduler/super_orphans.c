@@ -73,8 +73,8 @@ Test(super_orphans, I32_children_are_locked_until_their_end)
 	stage_start("-s");
 	pid = stage_pid(stage_hear("queue-send start"));
 	fd = open_locks();
-	cr_expect_eq(child_lock_holder(
-			 fd, child_lock_at(1, ROLE_QUEUE_SEND), &holder),
+	cr_expect_eq(
+	    child_lock_holder(fd, child_lock_at(1, ROLE_QUEUE_SEND), &holder),
 	    1);
 	cr_expect_eq(holder, pid);
 	stage_wait_ready();
