@@ -15,7 +15,7 @@ child_locks_open(int base, int *ret_fd)
 {
 	int high,
 	    fd = openat(base, FILE_NAME,
-		O_RDONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+		O_RDONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600);
 
 	if (fd < 0)
 		return -errno;
