@@ -43,7 +43,7 @@ CPPFLAGS += -D_GNU_SOURCE -Icommon -I. -I$(B)/gen
 CFLAGS   += -std=c17 -O$(O) -g$(if $(SAN),1) $(WARN) $(HARD) \
 	    $(if $(SAN),-fsanitize=$(SAN) -fno-sanitize-recover=all -fno-omit-frame-pointer)
 LDFLAGS  += -pie -Wl,-z,relro,-z,now $(if $(SAN),-fsanitize=$(SAN))
-LDLIBS   := -levent_core -lisal -lidn2 -lrt -lpthread -lm
+LDLIBS   := -levent_core -lisal -lidn2 -lunistring -lrt -lpthread -lm
 LDLIBS_qtop := -lncursesw
 LDLIBS_deliver-smtp := -lcares -lresolv -lseccomp -lssl -lcrypto -lgsasl
 LDLIBS_qsim := -lm

@@ -1,48 +1,57 @@
 #include "base/text.h"
 
 #include <string.h>
+#include <unictype.h>
+#include <unistr.h>
 
-/* The length of the valid UTF-8 sequence at s, 0 for none (RFC 3629). */
+/* What a reader cannot see, or sees in another place: controls, format
+ * characters (bidirectional, zero width, tags), separators of lines and
+ * paragraphs, private use, surrogates, and code points without a character. */
+#define HIDDEN (UC_CATEGORY_MASK_C | UC_CATEGORY_MASK_Zl | UC_CATEGORY_MASK_Zp)
+
+/* The length of the character at s; 0: no valid UTF-8 (RFC 3629), or a control
+ * character, C1 included, which moves terminals too. */
 static size_t
-utf8_len(const unsigned char *s, size_t left)
+utf8_len(const unsigned char *s, size_t left, ucs4_t *ret_code)
 {
-	size_t n = s[0] < 0x80 ? 1
-	    : s[0] < 0xc2      ? 0
-	    : s[0] < 0xe0      ? 2
-	    : s[0] < 0xf0      ? 3
-	    : s[0] < 0xf5      ? 4
-			       : 0;
-	size_t i;
+	const int n = u8_mbtoucr(ret_code, s, left);
 
-	if (n == 0 || n > left)
-		return 0;
-	for (i = 1; i < n; i++)
-		if ((s[i] & 0xc0) != 0x80)
-			return 0;
-	if ((s[0] == 0xe0 && s[1] < 0xa0) || (s[0] == 0xed && s[1] > 0x9f) ||
-	    (s[0] == 0xf0 && s[1] < 0x90) || (s[0] == 0xf4 && s[1] > 0x8f))
-		return 0;
-	/* C1 controls, U+0080 to U+009F, move terminals too. */
-	if (s[0] == 0xc2 && s[1] < 0xa0)
-		return 0;
-	return n;
+	return n <= 0 ||
+		uc_is_general_category_withtable(*ret_code, UC_CATEGORY_MASK_Cc)
+	    ? 0
+	    : (size_t)n;
 }
 
-/* The length of the printable character at s, 0 for none. */
+static size_t
+plain_len(const unsigned char *s, size_t left)
+{
+	ucs4_t code;
+
+	return utf8_len(s, left, &code);
+}
+
+/* The length of the character at s, if a reader sees it; else 0. */
 static size_t
 shown_len(const unsigned char *s, size_t left)
 {
-	return s[0] < 0x20 || s[0] == 0x7f ? 0 : utf8_len(s, left);
+	ucs4_t code;
+	const size_t n = utf8_len(s, left, &code);
+
+	return n > 1 &&
+		(uc_is_general_category_withtable(code, HIDDEN) ||
+		    uc_is_property_default_ignorable_code_point(code))
+	    ? 0
+	    : n;
 }
 
 bool
-text_is_clean(const char *s, size_t len)
+text_is_utf8(const char *s, size_t len)
 {
 	const unsigned char *p = (const unsigned char *)s;
 	size_t i, n;
 
 	for (i = 0; i < len; i += n) {
-		n = shown_len(p + i, len - i);
+		n = plain_len(p + i, len - i);
 		if (n == 0)
 			return false;
 	}
@@ -60,8 +69,9 @@ ascii_len(const unsigned char *s, size_t len)
 	return n;
 }
 
-int
-text_clean(struct buf *out, const char *s, size_t len, size_t max)
+static int
+clean(struct buf *out, const char *s, size_t len, size_t max,
+    size_t (*len_of)(const unsigned char *s, size_t left))
 {
 	const unsigned char *p = (const unsigned char *)s;
 	size_t i, step;
@@ -73,7 +83,7 @@ text_clean(struct buf *out, const char *s, size_t len, size_t max)
 
 		step = ascii_len(p + i, (len < max ? len : max) - i);
 		if (step == 0)
-			step = shown_len(p + i, len - i);
+			step = len_of(p + i, len - i);
 		if (step == 0) {
 			shown = "?";
 			step = 1;
@@ -85,6 +95,18 @@ text_clean(struct buf *out, const char *s, size_t len, size_t max)
 			return r;
 	}
 	return 0;
+}
+
+int
+text_clean(struct buf *out, const char *s, size_t len, size_t max)
+{
+	return clean(out, s, len, max, shown_len);
+}
+
+int
+text_to_utf8(struct buf *out, const char *s, size_t len, size_t max)
+{
+	return clean(out, s, len, max, plain_len);
 }
 
 static int

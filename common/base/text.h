@@ -5,12 +5,18 @@
 
 #include "base/buf.h"
 
-/* Append len bytes; control characters, DEL and bytes that are not part of
- * valid UTF-8 become `?`, at most max bytes are added, never half a
- * character. -ENOMEM. */
+/* Append len bytes for a reader. Each byte of a character that no reader sees,
+ * or that changes what is seen of other characters, becomes `?`: of Unicode's
+ * categories Cc, Cf, Co, Cn, Cs, Zl and Zp, and of the property
+ * Default_Ignorable_Code_Point, by libunistring. So does a byte that is not
+ * part of valid UTF-8. At most max bytes are added, never half a character.
+ * -ENOMEM. */
 int text_clean(struct buf *out, const char *s, size_t len, size_t max);
-/* True: text_clean() would change nothing. */
-bool text_is_clean(const char *s, size_t len);
+/* The same of control characters (Cc) and of bytes that are no UTF-8 alone: for
+ * text that a program reads. */
+int text_to_utf8(struct buf *out, const char *s, size_t len, size_t max);
+/* True: text_to_utf8() would change nothing. */
+bool text_is_utf8(const char *s, size_t len);
 
 /* Append `s' cleaned, for a message that repeats what a user typed; above
  * TEXT_QUOTE_MAX bytes it ends in three dots. -ENOMEM. */

@@ -24,7 +24,7 @@ ask_judge_reason(const char *reason, size_t len)
 {
 	if (len >= SCHED_REASON_SIZE)
 		return "the reason is longer than 95 bytes";
-	if (!text_is_clean(reason, len))
+	if (!text_is_utf8(reason, len))
 		return "the reason has control characters, or is not UTF-8";
 	return NULL;
 }

@@ -72,17 +72,43 @@ add_clean(struct buf *out, const char *s, size_t keep)
  * that name a recipient within a sender have it, and it cannot end a value. */
 static const char ends_value[] = " \"(),;<>\\";
 
-/* The value of a field: characters that could end it as \xHH, others as
- * add_clean() does. An escape is never cut. */
-static int
-add_value(struct buf *out, const char *s, size_t keep)
+static size_t
+value_run(const char *begin UNUSED, const char *s)
 {
+	return strcspn(s, ends_value);
+}
+
+static bool
+is_of_name(char c)
+{
+	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+	    (c >= '0' && c <= '9') || c == '_' || c == '-' || c == '=';
+}
+
+/* Up to a `=' that could make a field of the word in front of it. */
+static size_t
+text_run(const char *begin, const char *s)
+{
+	const char *at = strchr(s, '=');
+
+	while (at != NULL && (at == begin || !is_of_name(at[-1])))
+		at = strchr(at + 1, '=');
+	return at == NULL ? strlen(s) : (size_t)(at - s);
+}
+
+/* Runs of characters as add_clean() does, and the character behind each run as
+ * \xHH. An escape is never cut. */
+static int
+add_escaped(struct buf *out, const char *s, size_t keep,
+    size_t (*run_of)(const char *begin, const char *s))
+{
+	const char *begin = s;
 	char escape[8];
 	size_t run, room, was;
 	int r = 0;
 
 	while (r == 0 && *s != '\0') {
-		run = strcspn(s, ends_value);
+		run = run_of(begin, s);
 		room = out->len + keep >= ROOM ? 0 : ROOM - keep - out->len;
 		was = out->len;
 		if (run > 0) {
@@ -112,7 +138,8 @@ add_text_field(struct buf *out, const struct log_field *field)
 	if (r < 0)
 		return r;
 	if (!is_number(field)) {
-		r = add_value(out, field->str == NULL ? "" : field->str, 1);
+		r = add_escaped(
+		    out, field->str == NULL ? "" : field->str, 1, value_run);
 		return r < 0 || !address ? r : add_clean(out, ">", 0);
 	}
 	format_number(field, number);
@@ -163,7 +190,8 @@ log_line_text(struct buf *out, const struct log_event *event,
 	if (event->nfields > 0)
 		r = add_clean(out, parens ? " (" : " ", 0);
 	if (r == 0)
-		r = add_clean(out, event->text, parens ? 1 : 0);
+		r = parens ? add_escaped(out, event->text, 1, text_run)
+			   : add_clean(out, event->text, 0);
 	return r < 0 || !parens ? r : add_clean(out, ")", 0);
 }
 

@@ -180,7 +180,7 @@ static int
 clean_embedded(struct buf *out, const char *text, size_t len, const char *also)
 {
 	struct buf clean = { 0 };
-	int r = text_clean(&clean, text, len, SIZE_MAX);
+	int r = text_to_utf8(&clean, text, len, SIZE_MAX);
 
 	if (r == 0 && clean.len > 0)
 		r = add_embedded(out, &clean, also);

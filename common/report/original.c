@@ -118,7 +118,7 @@ is_utf8(const char *s, size_t len)
 		for (i = 0; i <= line.len; i++) {
 			if (i < line.len && line.text[i] != '\t')
 				continue;
-			if (!text_is_clean(line.text + from, i - from))
+			if (!text_is_utf8(line.text + from, i - from))
 				return false;
 			from = i + 1;
 		}

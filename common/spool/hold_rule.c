@@ -39,14 +39,14 @@ hold_rule_is_right(const struct hold_rule *rule)
 		const size_t len = strlen(rule->pattern[i]);
 
 		if (len > HOLD_RULE_TEXT_MAX ||
-		    !text_is_clean(rule->pattern[i], len))
+		    !text_is_utf8(rule->pattern[i], len))
 			return false;
 		any |= len > 0;
 	}
 	/* The file has seconds, and 0 is no end. */
 	return any && rule->since_wall >= 0 &&
 	    (rule->until_wall == 0 || rule->until_wall >= USEC_PER_SEC) &&
-	    reason <= HOLD_REASON_MAX && text_is_clean(rule->reason, reason);
+	    reason <= HOLD_REASON_MAX && text_is_utf8(rule->reason, reason);
 }
 
 bool

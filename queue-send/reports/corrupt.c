@@ -35,17 +35,25 @@ report_task_new(struct send *s, const struct queue_id *id)
 	return t;
 }
 
-/* The next walk asks again. */
-static void
-say_waits(const struct queue_id *message, const struct told_to *to)
+void
+reports_say_waits(const struct queue_id *message, const struct told_to *to)
 {
 	char id[QUEUE_ID_SIZE];
+	const struct log_field fields[] = {
+		LOG_ADDR("report_to", to->address),
+		LOG_INT("uid", to->uid),
+	};
+	const struct log_event event = {
+		.level = LOG_INFO_L,
+		.name = "report-waits",
+		.id = id,
+		.fields = fields,
+		.nfields = ARRAY_LEN(fields),
+		.text = "its report waits: more than report_rate_limit",
+	};
 
 	queue_id_format(message, id);
-	log_message(LOG_INFO_L, "report-waits", id,
-	    "its report to <%s> waits: more than report_rate_limit of the mail "
-	    "of uid %u",
-	    to->address, (unsigned)to->uid);
+	log_write(&event);
 }
 
 static bool
@@ -56,7 +64,7 @@ tell_corrupt(
 	struct report_task *t;
 
 	if (told_is_above(&s->reports.told, to, limit, s->now)) {
-		say_waits(id, to);
+		reports_say_waits(id, to); /* the next walk asks again */
 		return false;
 	}
 	t = report_task_new(s, id);

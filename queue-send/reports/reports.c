@@ -216,17 +216,13 @@ has_to_wait(struct send *s, struct message *m)
 	const struct told_to to = rate_of(s, m);
 	const usec_t wait = told_wait(
 	    &s->reports.told, &to, s->conf->report_rate_limit, s->now);
-	char id[QUEUE_ID_SIZE];
+	const struct queue_id id = message_queue_id(m);
 
 	if (wait == 0) { /* by now */
 		messages_put(&s->messages, m, LIST_UNREPORTED);
 		return;
 	}
-	message_id(m, id);
-	log_message(LOG_INFO_L, "report-waits", id,
-	    "its report to <%s> waits: more than report_rate_limit of the mail "
-	    "of uid %u",
-	    to.address, (unsigned)to.uid);
+	reports_say_waits(&id, &to);
 	m->wait_s = (uint32_t)(wait / USEC_PER_SEC) + 1;
 	put_off(s, m);
 }

@@ -31,6 +31,10 @@ struct walk_item;
  * or a thread, or above report_rate_limit, the next walk does that. */
 void reports_found_corrupt(struct send *s, const struct walk_item *item);
 
+/* The line of a report that waits for its turn. */
+void
+reports_say_waits(const struct queue_id *message, const struct told_to *to);
+
 /* ---- success.c: docs/REPORTS.md, "What the sender asks for" ---- */
 
 /* Is a report to tell of this recipient, who has the message? */

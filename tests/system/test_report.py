@@ -155,7 +155,7 @@ class Report(Reports):
                                                           "maximal_backoff_time": "1h"})
         for n in range(8):
             i.inject(HELLO, f"x{n}@never.example", sender="alice@test.example", uid=mallory)
-        wait(lambda: i.log().count(f"waits: more than report_rate_limit of the mail of uid {mallory}") == 5,
+        wait(lambda: i.log().count(f"report_to=<alice@test.example>, uid={mallory} (its report waits: more than") == 5,
              what="reports that wait")
         self.reports(i, "alice", 3)
         for n in range(3):
@@ -163,7 +163,7 @@ class Report(Reports):
         texts = [str(report) for report in self.reports(i, "alice", 6)]
         for n in range(3):
             self.assertEqual(sum(f"own{n}@never.example" in text for text in texts), 1, n)
-        self.assertFalse(i.log_has(f"report_rate_limit of the mail of uid {alice}"))
+        self.assertFalse(i.log_has(f"report_to=<alice@test.example>, uid={alice} "))
 
     def fail_by_hand(self, i):
         """What a version without reports left in hold/."""

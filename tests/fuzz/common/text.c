@@ -14,15 +14,18 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct buf out = { 0 }, again = { 0 };
 	char *s = fuzz_rest(&in, &len);
 
-	MUST(text_is_clean(s, len) == fuzz_is_shown(s, len));
+	MUST(text_is_utf8(s, len) == fuzz_is_shown(s, len));
 	MUST(text_clean(&out, s, len, max) == 0);
 	MUST(out.len <= max && fuzz_is_shown(buf_str(&out), out.len));
 	/* Clean text goes through as it is; nothing is lost without need. */
 	MUST(text_clean(&again, buf_str(&out), out.len, SIZE_MAX) == 0);
 	MUST(again.len == out.len &&
 	    memcmp(buf_str(&again), buf_str(&out), out.len) == 0);
-	if (fuzz_is_shown(s, len) && len <= max)
-		MUST(out.len == len && memcmp(buf_str(&out), s, len) == 0);
+	buf_reset(&again);
+	MUST(text_to_utf8(&again, s, len, SIZE_MAX) == 0);
+	MUST(again.len == len && fuzz_is_shown(buf_str(&again), len));
+	if (fuzz_is_shown(s, len))
+		MUST(memcmp(buf_str(&again), s, len) == 0);
 	MUST(out.len == len || out.len + 4 > max);
 	free(s);
 	in = (struct fuzz_in){ data, size };

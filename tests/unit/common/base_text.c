@@ -50,6 +50,69 @@ Test(base_text, A7_foreign_bytes_are_made_fit_to_be_shown)
 	buf_done(&out);
 }
 
+/* mutation: common/base/text.c: shown_len() asks for no category. */
+Test(base_text, A35_what_no_reader_sees_is_replaced)
+{
+	static const struct {
+		const char *name, *in;
+		bool shown;
+	} rows[] = {
+		{ "right-to-left override", "\xe2\x80\xae", false },
+		{ "left-to-right isolate", "\xe2\x81\xa6", false },
+		{ "Arabic letter mark", "\xd8\x9c", false },
+		{ "zero width space", "\xe2\x80\x8b", false },
+		{ "zero width joiner", "\xe2\x80\x8d", false },
+		{ "word joiner", "\xe2\x81\xa0", false },
+		{ "soft hyphen", "\xc2\xad", false },
+		{ "byte order mark", "\xef\xbb\xbf", false },
+		{ "line separator", "\xe2\x80\xa8", false },
+		{ "paragraph separator", "\xe2\x80\xa9", false },
+		{ "next line (C1)", "\xc2\x85", false },
+		{ "CSI (C1)", "\xc2\x9b", false },
+		{ "tag A", "\xf3\xa0\x81\x81", false },
+		{ "language tag", "\xf3\xa0\x80\x81", false },
+		{ "U+FFFE", "\xef\xbf\xbe", false },
+		{ "U+FDD0", "\xef\xb7\x90", false },
+		{ "U+10FFFF", "\xf4\x8f\xbf\xbf", false },
+		{ "unassigned U+0378", "\xcd\xb8", false },
+		{ "private use", "\xee\x80\x80", false },
+		{ "private use, plane 15", "\xf3\xb0\x80\x80", false },
+		{ "Hangul filler", "\xe3\x85\xa4", false },
+		{ "variation selector", "\xef\xb8\x8f", false },
+		{ "interlinear annotation", "\xef\xbf\xb9", false },
+		{ "musical beam", "\xf0\x9d\x85\xb3", false },
+		{ "letter", "\xc3\xa9", true },
+		{ "combining acute", "e\xcc\x81", true },
+		{ "Hebrew", "\xd7\xa9", true },
+		{ "Arabic", "\xd8\xb4", true },
+		{ "Han", "\xe4\xb8\xad", true },
+		{ "emoji", "\xf0\x9f\x98\x80", true },
+		{ "no-break space", "\xc2\xa0", true },
+		{ "U+FFFD", "\xef\xbf\xbd", true },
+	};
+	struct buf out = { 0 };
+	char marks[8];
+	size_t i;
+
+	for (i = 0; i < ARRAY_LEN(rows); i++) {
+		const size_t len = strlen(rows[i].in);
+
+		memset(marks, '?', sizeof(marks));
+		marks[len] = '\0';
+		buf_reset(&out);
+		cr_assert_eq(text_clean(&out, rows[i].in, len, 99), 0);
+		cr_expect_str_eq(buf_str(&out),
+		    rows[i].shown ? rows[i].in : marks, "%s", rows[i].name);
+		/* A program gets all but controls. */
+		buf_reset(&out);
+		cr_assert_eq(text_to_utf8(&out, rows[i].in, len, 99), 0);
+		cr_expect_str_eq(buf_str(&out),
+		    strstr(rows[i].name, "(C1)") == NULL ? rows[i].in : marks,
+		    "%s", rows[i].name);
+	}
+	buf_done(&out);
+}
+
 Test(base_text, A7_what_is_clean)
 {
 	static const struct {
@@ -70,7 +133,7 @@ Test(base_text, A7_what_is_clean)
 	size_t i;
 
 	for (i = 0; i < ARRAY_LEN(rows); i++)
-		cr_expect_eq(text_is_clean(rows[i].text, rows[i].len),
+		cr_expect_eq(text_is_utf8(rows[i].text, rows[i].len),
 		    rows[i].want, "row %zu", i);
 }
 

@@ -182,3 +182,99 @@ Test(log_fields, an_escape_is_whole_or_not_there)
 	}
 	buf_done(&line);
 }
+
+/* Does a reader of NAME=VALUE find one here? */
+static bool
+has_field(const char *s)
+{
+	const char *at;
+
+	for (at = strchr(s, '='); at != NULL; at = strchr(at + 1, '='))
+		if (at > s && strchr(" =()<>,;\"\\?&", at[-1]) == NULL)
+			return true;
+	return false;
+}
+
+/* mutation: common/log/line.c: text_run() is strlen(). */
+Test(log_fields, X41_no_reply_is_taken_for_fields)
+{
+	static const struct {
+		const char *text, *want;
+	} rows[] = {
+		{ "host mx said: 451 no) to=<y@x>, status=sent (ok",
+		    "host mx said: 451 no) to\\x3d<y@x>, status\\x3dsent (ok" },
+		{ "status=sent (ok) to=<y", "status\\x3dsent (ok) to\\x3d<y" },
+		{ ")), relay=a, dsn=2.0.0, status=sent ((",
+		    ")), relay\\x3da, dsn\\x3d2.0.0, status\\x3dsent ((" },
+		{ "a_b=1 c-d=2 E9=3", "a_b\\x3d1 c-d\\x3d2 E9\\x3d3" },
+		{ "see http://x/?status=sent&to=y",
+		    "see http://x/?status\\x3dsent&to\\x3dy" },
+		{ "=", "=" },
+		{ "queue_minfree_bytes = 1m", "queue_minfree_bytes = 1m" },
+		{ "a==b", "a\\x3d\\x3db" },
+		{ "\xe2\x80\xaeto=<y\xe2\x80\xa8", "???to\\x3d<y???" },
+		{ "", "" },
+	};
+	const struct log_field fields[] = {
+		LOG_ADDR("to", "alice@x.test"),
+		LOG_STR("status", "deferred"),
+	};
+	const struct log_style style = { .program = "queue-send/1" };
+	struct buf out = { 0 }, want = { 0 };
+	struct pair pairs[FIELDS_MAX];
+	size_t i;
+
+	for (i = 0; i < ARRAY_LEN(rows); i++) {
+		const struct log_event event = {
+			.id = "ID",
+			.fields = fields,
+			.nfields = ARRAY_LEN(fields),
+			.text = rows[i].text,
+		};
+
+		buf_reset(&out);
+		buf_reset(&want);
+		cr_assert_eq(log_line_text(&out, &event, &style), 0);
+		cr_assert_eq(buf_printf(&want,
+				 "queue-send/1: ID: to=<alice@x.test>, "
+				 "status=deferred (%s)",
+				 rows[i].want),
+		    0);
+		cr_expect_str_eq(buf_str(&out), buf_str(&want));
+		cr_expect_not(has_field(strstr(buf_str(&out), " (")));
+		cr_expect_eq(
+		    parse(buf_str(&out) + strlen("queue-send/1: ID: "), pairs),
+		    2);
+	}
+	buf_done(&out);
+	buf_done(&want);
+}
+
+/* No escape is cut, and the line has its last parenthesis. */
+Test(log_fields, X41_a_long_reply_ends_in_its_parenthesis)
+{
+	static char text[LOG_LINE_MAX + 10];
+	const struct log_field fields[] = { LOG_STR("status", "x") };
+	const struct log_event event = {
+		.fields = fields, .nfields = 1, .text = text
+	};
+	const struct log_style style = { .program = "p" };
+	struct buf out = { 0 };
+	size_t from;
+
+	for (from = 0; from < 8; from++) {
+		memset(text, 'a', from);
+		memset(text + from, 0, sizeof(text) - from);
+		while (strlen(text) + 2 < sizeof(text))
+			strcat(text, "b=");
+		buf_reset(&out);
+		cr_assert_eq(log_line_text(&out, &event, &style), 0);
+		cr_expect_leq(out.len, (size_t)LOG_LINE_MAX);
+		cr_expect(out.data[out.len - 1] == ')');
+		cr_expect_not(has_field(strstr(buf_str(&out), " (")));
+		cr_expect(strcmp(buf_str(&out) + out.len - 6, "\\x3db)") == 0 ||
+			strcmp(buf_str(&out) + out.len - 5, "\\x3d)") == 0,
+		    "%s", buf_str(&out) + out.len - 12);
+	}
+	buf_done(&out);
+}
