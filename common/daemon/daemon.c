@@ -170,6 +170,7 @@ on_closed(void *arg, struct wire *w UNUSED)
 {
 	struct daemon *d = arg;
 
+	words_forget();
 	if (!d->stopping)
 		log_warning("the supervisor is gone: stopping");
 	begin_stop(d, d->conf->stop_time_limit);

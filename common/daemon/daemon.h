@@ -201,7 +201,7 @@ struct event_base *daemon_loop_new(bool many);
  * EXIT_PERMANENT. */
 int daemon_exit_code(int error);
 
-/* ---- words: private to common/daemon ----
+/* ---- words: private to common/daemon, but words_forget() ----
  *
  * The last words of a child: a warning or error that it logs, a failed ASSERT
  * and the reason of a start that failed go to the supervisor as STATUS, which
@@ -216,6 +216,10 @@ void words_begin(int channel);
 /* A timer of this loop sends words that have to wait for their second. */
 void words_attach(struct event_base *base);
 void words_say(const char *text);
+/* The number of the channel is no channel any more: its end came, or this is a
+ * forked process whose descriptors are other ones. Words from here on are for
+ * the log alone. */
+void words_forget(void);
 /* Before the channel is closed and the loop freed: send words that wait, and
  * watch no more. */
 void words_end(void);

@@ -84,14 +84,21 @@ words_attach(struct event_base *base)
 }
 
 void
+words_forget(void)
+{
+	words.channel = -1;
+	words.waits = false;
+}
+
+void
 words_end(void)
 {
 	log_watch(NULL);
 	base_on_bug(NULL);
-	if (words.channel >= 0 && words.waits)
+	if (words.waits)
 		send_now(clock_mono());
 	if (words.timer != NULL)
 		event_free(words.timer);
 	words.timer = NULL;
-	words.channel = -1;
+	words_forget();
 }

@@ -49,21 +49,16 @@ gathers(const struct wire *w)
 	return w->ops->manner != WIRE_AT_ONCE;
 }
 
+/* The socket stays open until the wire is freed: its number is no other file's
+ * while an owner may remember the number. */
 static void
-shut(struct wire *w)
+report_closed(struct wire *w)
 {
 	event_del(w->readable);
 	event_del(w->writable);
 	event_del(w->retry);
 	outbox_clear(&w->out);
-	io_close(&w->sock);
 	w->closed = true;
-}
-
-static void
-report_closed(struct wire *w)
-{
-	shut(w);
 	w->ops->closed(w->arg, w);
 }
 

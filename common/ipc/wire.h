@@ -1,9 +1,9 @@
 /* ipc/wire.h - a channel in the event loop: frames in by callback, frames out
  * through a queue that waits when the socket is full. Bounded work a turn.
  *
- * The owner frees it; it owns the socket. Callbacks may free the wire they
- * are called for. After `closed` (end of file, error) no callback is called,
- * and sends return -EPIPE.
+ * The owner frees it; it owns the socket, and closes it when it is freed.
+ * Callbacks may free the wire they are called for. After `closed` (end of file,
+ * error) no callback is called, and sends return -EPIPE.
  */
 #ifndef IPC_WIRE_H
 #define IPC_WIRE_H

@@ -84,8 +84,10 @@ read_trailer(struct send *s, struct message *m)
 		if (m->fresh)
 			accepted_log(s, m->inode, fd, &file, m->sender);
 	}
-	if (fd != m->fd)
+	if (fd != m->fd) {
+		queue_file_let_go(); /* its number is that of the next file */
 		io_close(&fd);
+	}
 	return r;
 }
 

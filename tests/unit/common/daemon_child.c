@@ -68,6 +68,12 @@ child_run(int channel, char **argv)
 pid_t
 child_start(int *ret_sock)
 {
+	return child_start_by(child_run, ret_sock);
+}
+
+pid_t
+child_start_by(int (*run)(int channel, char **argv), int *ret_sock)
+{
 	char *argv[] = { (char[]){ "test-daemon" }, (char[]){ "-c" }, conf_file,
 		(char[]){ "3" }, NULL };
 	int ends[2];
@@ -77,7 +83,7 @@ child_start(int *ret_sock)
 	pid = fork();
 	cr_assert(pid >= 0);
 	if (pid == 0)
-		_exit(child_run(ends[1], argv));
+		_exit(run(ends[1], argv));
 	close(ends[1]);
 	*ret_sock = ends[0];
 	return pid;

@@ -22,6 +22,8 @@ void child_write_conf(const char *more);
 int child_run(int channel, char **argv);
 /* *ret_sock is the supervisor's end. */
 pid_t child_start(int *ret_sock);
+/* The same, with `run` in place of child_run(). */
+pid_t child_start_by(int (*run)(int channel, char **argv), int *ret_sock);
 /* Its status, or the signal below 0. */
 int child_finish(pid_t pid);
 /* The next frame within the limit: "READY", or the text of a STATUS. */

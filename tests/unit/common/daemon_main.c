@@ -20,7 +20,8 @@
 #include "log/log.h"
 
 /* A program that tells its supervisor what happens to it. */
-static bool hangs, complains, has_bug;
+static bool hangs, complains, has_bug, reuses;
+static int witness = -1; /* the peer of the socket with a reused number */
 
 static int
 say_start(struct daemon *d)
@@ -77,9 +78,23 @@ say_flush(struct daemon *d)
 	ASSERT(!has_bug);
 }
 
+/* Another socket gets the number of the channel, as an operator's may. */
+static void
+reuse_number(void)
+{
+	int ends[2];
+
+	cr_assert_eq(chan_pair(ends), 0);
+	cr_assert_eq(dup2(ends[0], DAEMON_CHANNEL_FD), DAEMON_CHANNEL_FD);
+	witness = ends[1];
+	log_warning("not for a stranger");
+}
+
 static void
 say_stop(struct daemon *d, usec_t limit)
 {
+	if (reuses)
+		reuse_number();
 	daemon_status(d, limit > 0 ? "stop" : "stop at once");
 	if (!hangs)
 		daemon_exit(d, 7);
@@ -251,6 +266,32 @@ Test(daemon_main, P2_the_end_of_the_channel_is_a_stop)
 	cr_expect_str_eq(child_heard(sock), "READY");
 	close(sock);
 	cr_expect_eq(child_finish(pid), 7);
+}
+
+#define IS_SILENT 0
+#define HEARS     1
+
+/* What a program says whose supervisor is gone, to a socket that has got the
+ * number of the channel. */
+static int
+run_reusing(int channel, char **argv)
+{
+	struct chan_frame frame;
+
+	reuses = true;
+	cr_assert_eq(child_run(channel, argv), 7);
+	cr_assert(witness >= 0);
+	return chan_recv(witness, &frame) == 1 ? HEARS : IS_SILENT;
+}
+
+Test(daemon_main, P30_nothing_is_said_on_the_number_of_a_channel_that_ended)
+{
+	int sock;
+	pid_t pid = child_start_by(run_reusing, &sock);
+
+	cr_expect_str_eq(child_heard(sock), "READY");
+	close(sock);
+	cr_expect_eq(child_finish(pid), IS_SILENT);
 }
 
 Test(daemon_main, a_stop_that_takes_too_long_is_ended)

@@ -303,6 +303,19 @@ Test(ipc_wire, closed_is_told_once_after_the_last_words)
 	cr_expect_eq(send_number(b.wire, 0, -1), -EPIPE);
 }
 
+/* No file that is opened before its owner forgets it gets its number. */
+Test(ipc_wire, P30_the_number_is_taken_until_the_wire_is_freed)
+{
+	const unsigned before = unit_descriptors();
+
+	wire_free(&a.wire);
+	turns();
+	cr_expect_eq(b.closed, 1);
+	cr_expect_eq(unit_descriptors(), before - 1);
+	wire_free(&b.wire);
+	cr_expect_eq(unit_descriptors(), before - 2);
+}
+
 /* The sender finds out first: its peer's last words are read all the same. */
 Test(ipc_wire, P1_a_failed_send_does_not_lose_what_was_received)
 {

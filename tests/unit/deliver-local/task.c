@@ -170,6 +170,28 @@ expect_done(uint64_t number)
 
 static const char *const bob[] = { "bob@x", NULL };
 
+static void
+say_bug(const struct child_plan *plan UNUSED, int result_fd UNUSED)
+{
+	words_say("bug");
+}
+
+/* The number of the channel is that of another file in such a process. */
+Test(task, P30_a_process_of_a_delivery_says_nothing_on_the_channel,
+    .init = setup, .fini = teardown)
+{
+	int channel[2];
+
+	cr_assert_eq(chan_pair(channel), 0);
+	words_begin(channel[0]);
+	local.child = say_bug;
+	send_delivery(1, AGENT_LOCAL, "bob", bob);
+	cr_assert_eq(answer(), MSG_RESULT);
+	expect_done(1);
+	cr_expect_eq(chan_recv(channel[1], &in), -EAGAIN);
+	words_end();
+}
+
 /* mutation: deliver-local/child.c, child_deliver() without content. */
 Test(task, X14_the_content_in_the_frame_is_what_is_delivered, .init = setup,
     .fini = teardown)
