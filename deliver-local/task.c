@@ -103,7 +103,7 @@ fork_child(child_fn *child, const struct child_plan *plan, int result_fd)
 	(void)sigprocmask(SIG_SETMASK, &all, &old);
 	pid = fork();
 	if (pid == 0) {
-		words_forget(); /* it puts its own files on that number */
+		words_forget(); /* the child puts other files there */
 		child(plan, result_fd);
 		_exit(EXIT_TEMPORARY);
 	}

@@ -58,6 +58,7 @@ send_init(struct send *s)
 	due_init(&s->due);
 	share_init(s);
 	s->stop_at = s->stray_at = s->rescan_at = USEC_NEVER;
+	s->refused_at = s->operators_at = USEC_NEVER;
 	r = daemon_routes(s->conf, &s->routes);
 	if (r < 0)
 		return r;
@@ -312,6 +313,16 @@ take_routes(struct send *s, struct route_table *routes)
 	share_reroute(s);
 }
 
+/* The same by a reload and a flush: all that a disk refused, or that could not
+ * be made at the start. */
+static void
+try_again(struct send *s)
+{
+	probe_try_again(s);
+	rules_try_again(s);
+	operators_try_again(s);
+}
+
 static void
 reload(struct daemon *d, const struct conf *fresh)
 {
@@ -327,6 +338,7 @@ reload(struct daemon *d, const struct conf *fresh)
 	s->health.probe_every = fresh->error_interval;
 	schedule_configure(s);
 	rollup_forget_all(s);
+	try_again(s);
 }
 
 static void
@@ -341,7 +353,7 @@ flush(struct daemon *d)
 	    (unsigned long long)s->due.count, schedule_log_flushed(s));
 	deferred_flush(s);
 	share_flush(s);
-	send_wake(s);
+	try_again(s);
 }
 
 /* ---- stop ---- */

@@ -308,6 +308,8 @@ struct send {
 	struct reports reports;
 	struct admission admission;
 	usec_t admission_blocked_until;
+	usec_t refused_at; /* when to ask for files whose move in failed */
+	uint64_t refused;  /* inode of the last one of these */
 	struct queue_rcpt_cursor cursor; /* scratch: 16 KiB, one is enough */
 	struct queue_file_bytes bytes;   /* of the file that is held */
 	struct fetches fetches;
@@ -358,6 +360,7 @@ struct send {
 	struct rate rate_in, rate_out;
 
 	struct operators *operators; /* operators.h; NULL: no socket */
+	usec_t operators_at;         /* when to try to open the socket again */
 	struct acts acts;
 	struct other_queues others;
 

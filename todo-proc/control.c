@@ -147,6 +147,16 @@ drop_routing(void *made)
 	routing_free(made);
 }
 
+/* The same by a reload and a flush: an operator may have put right why a file
+ * could not be read, or picked up. */
+static void
+try_again(struct todo *t)
+{
+	t->incoming.wanted = true;
+	t->maildrop.wanted = true;
+	todo_kick(t);
+}
+
 static void
 reload(struct daemon *d, const struct conf *fresh)
 {
@@ -158,7 +168,7 @@ reload(struct daemon *d, const struct conf *fresh)
 	else
 		log_error("reload: the old routing and aliases stay in force");
 	t->conf = fresh;
-	todo_kick(t);
+	try_again(t);
 }
 
 static void
@@ -166,9 +176,7 @@ flush(struct daemon *d)
 {
 	struct todo *t = d->state;
 
-	t->incoming.wanted = true;
-	t->maildrop.wanted = true;
-	todo_kick(t);
+	try_again(t);
 }
 
 static void

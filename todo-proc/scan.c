@@ -206,6 +206,7 @@ maildrop_ended(struct todo *t)
 	struct todo_scan *s = &t->maildrop;
 
 	end(t, s);
+	watch_init(t);
 	t->counts.maildrop = s->seen;
 	if (t->drop_later && s->due_at > t->now + t->drop_wait) {
 		s->due_at = t->now + t->drop_wait;

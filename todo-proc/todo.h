@@ -168,6 +168,7 @@ struct todo {
 	/* From then on nobody rings the one before it (ipc/bell.h). */
 	usec_t bell_known_at;
 	struct event *watch;
+	bool unwatched; /* there is none, and that was said */
 	struct wire *send;
 	uint32_t credit;
 	uint32_t era;  /* grows with each link */
@@ -322,7 +323,7 @@ void bells_rung(struct todo *t, const struct bell *bell);
 /* ---- watch ----
  *
  * inotify on maildrop/: a drop is picked up at once, not at the next scan.
- * Without it (no instances left) the scan finds all drops. */
+ * Without it (no instances left) the scan finds all drops, and tries again. */
 
 void watch_init(struct todo *t);
 void watch_done(struct todo *t);

@@ -31,21 +31,19 @@ on_event(evutil_socket_t fd, short what UNUSED, void *arg)
 	todo_kick(t);
 }
 
+/* The directory is open: no disk is waited for. */
 static int
 watch(struct todo *t)
 {
-	struct buf path = { 0 };
-	int fd = inotify_init1(IN_NONBLOCK | IN_CLOEXEC), r;
+	char path[32];
+	int fd = inotify_init1(IN_NONBLOCK | IN_CLOEXEC), r = 0;
 
 	if (fd < 0)
 		return -errno;
-	r = buf_printf(
-	    &path, "%s/%s", t->sp.path, spool_dirs[SPOOL_MAILDROP].name);
-	if (r == 0 &&
-	    inotify_add_watch(fd, path.data,
-		IN_CLOSE_WRITE | IN_ONLYDIR | IN_DONT_FOLLOW) < 0)
+	snprintf(
+	    path, sizeof(path), "/proc/self/fd/%d", t->sp.dir[SPOOL_MAILDROP]);
+	if (inotify_add_watch(fd, path, IN_CLOSE_WRITE | IN_ONLYDIR) < 0)
 		r = -errno;
-	buf_done(&path);
 	if (r == 0)
 		t->watch =
 		    event_new(t->base, fd, EV_READ | EV_PERSIST, on_event, t);
@@ -63,12 +61,18 @@ watch(struct todo *t)
 void
 watch_init(struct todo *t)
 {
-	int r = watch(t);
+	int r;
 
-	if (r < 0)
+	if (t->watch != NULL || t->sp.dir[SPOOL_MAILDROP] < 0)
+		return;
+	r = watch(t);
+	if (r < 0 && !t->unwatched)
 		log_warning("maildrop: no notification: %s: drops are found "
-			    "by scanning",
+			    "by scanning; tried again behind each scan",
 		    strerror(-r));
+	else if (r == 0 && t->unwatched)
+		log_info("maildrop: notification works again");
+	t->unwatched = r < 0;
 }
 
 void

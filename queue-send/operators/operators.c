@@ -161,19 +161,6 @@ serve(struct operators *all)
 		event_active(all->idle, EV_TIMEOUT, 0);
 }
 
-usec_t
-operators_work(struct send *s)
-{
-	struct operators *all = s->operators;
-
-	if (all == NULL)
-		return USEC_NEVER;
-	quota_earn(&all->quota, s->now);
-	serve(all);
-	return TAILQ_EMPTY(&all->line) ? USEC_NEVER
-				       : quota_opens_at(&all->quota);
-}
-
 static void
 on_idle(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
 {
@@ -281,8 +268,8 @@ free_all(struct operators *all)
 	free(all);
 }
 
-void
-operators_init(struct send *s)
+static int
+open_all(struct send *s)
 {
 	struct operators *all = calloc(1, sizeof(*all));
 	int r = -ENOMEM;
@@ -294,14 +281,60 @@ operators_init(struct send *s)
 		all->idle = idle_new(s);
 		r = all->idle == NULL ? -ENOMEM : door_open(&all->door, s);
 	}
-	if (r < 0) {
-		log_warning("%s/lock/" OPERATORS_SOCKET ": %s: operators can "
-			    "act only while this queue is stopped",
-		    s->sp.path, strerror(-r));
+	if (r < 0)
 		free_all(all);
-		return;
-	}
-	s->operators = all;
+	else
+		s->operators = all;
+	return r;
+}
+
+void
+operators_init(struct send *s)
+{
+	const bool again = s->operators_at != USEC_NEVER;
+	int r = open_all(s);
+
+	s->operators_at =
+	    r == 0 ? USEC_NEVER : s->now + s->conf->error_interval;
+	if (r == 0 && again)
+		log_info("%s/lock/" OPERATORS_SOCKET ": open: operators can "
+			 "act on messages of this queue again",
+		    s->sp.path);
+	if (r < 0 && !again)
+		log_warning("%s/lock/" OPERATORS_SOCKET ": %s: operators can "
+			    "act only while this queue is stopped; tried again "
+			    "every error_interval, and by a reload",
+		    s->sp.path, strerror(-r));
+}
+
+void
+operators_try_again(struct send *s)
+{
+	if (s->operators_at != USEC_NEVER)
+		s->operators_at = s->now;
+}
+
+/* The time of the next try; USEC_NEVER: the socket is open, or none is wanted.
+ */
+static usec_t
+open_when_due(struct send *s)
+{
+	if (s->now >= s->operators_at)
+		operators_init(s);
+	return s->operators_at;
+}
+
+usec_t
+operators_work(struct send *s)
+{
+	struct operators *all = s->operators;
+
+	if (all == NULL)
+		return open_when_due(s);
+	quota_earn(&all->quota, s->now);
+	serve(all);
+	return TAILQ_EMPTY(&all->line) ? USEC_NEVER
+				       : quota_opens_at(&all->quota);
 }
 
 void
@@ -310,6 +343,7 @@ operators_done(struct send *s)
 	struct operators *all = s->operators;
 	struct operator* o;
 
+	s->operators_at = USEC_NEVER;
 	if (all == NULL)
 		return;
 	while ((o = TAILQ_FIRST(&all->list)) != NULL)

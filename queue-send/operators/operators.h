@@ -22,8 +22,10 @@
 #define OPERATORS_IDLE   (10 * USEC_PER_SEC)
 
 /* Without a socket the queue goes on, and operators act when it is stopped:
- * that is logged. */
+ * that is logged, and tried again every error_interval. */
 void operators_init(struct send *s);
+/* A socket that could not be opened is tried now. */
+void operators_try_again(struct send *s);
 void operators_done(struct send *s);
 /* Requests, as many as their part of the loop's time allows (struct quota); the
  * time of the next one. */

@@ -38,6 +38,8 @@ int rules_init(struct send *s);
 void rules_done(struct send *s);
 /* The file is looked at each ten seconds. */
 usec_t rules_work(struct send *s);
+/* The file is looked at now. */
+void rules_try_again(struct send *s);
 /* Mail that is to be looked at waits until the file was read first, and not
  * longer than this; 0: it was. */
 usec_t rules_wait(const struct send *s);

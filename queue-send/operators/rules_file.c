@@ -283,6 +283,12 @@ rules_work(struct send *s)
 	return f->look_at;
 }
 
+void
+rules_try_again(struct send *s)
+{
+	s->rules_file.look_at = 0;
+}
+
 usec_t
 rules_wait(const struct send *s)
 {

@@ -269,16 +269,21 @@ put(struct send *s, const struct msg *msg)
 	return r;
 }
 
+/* todo-proc offers a message once, until it is asked for a scan. */
 static usec_t
 ask_for_scan(struct send *s)
 {
+	if (s->now >= s->refused_at) {
+		s->refused_at = USEC_NEVER;
+		s->want_scan = true;
+	}
 	if (!s->want_scan)
-		return USEC_NEVER;
+		return s->refused_at;
 	if (s->now < s->scan_at)
 		return s->scan_at;
 	s->scan_at = s->now + SCAN_EVERY;
 	s->want_scan = put(s, &(struct msg){ .type = MSG_SCAN }) < 0;
-	return s->want_scan ? s->scan_at : USEC_NEVER;
+	return s->want_scan ? s->scan_at : s->refused_at;
 }
 
 static void

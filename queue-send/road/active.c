@@ -85,7 +85,7 @@ read_trailer(struct send *s, struct message *m)
 			accepted_log(s, m->inode, fd, &file, m->sender);
 	}
 	if (fd != m->fd) {
-		queue_file_let_go(); /* its number is that of the next file */
+		queue_file_let_go(); /* the next file gets the number */
 		io_close(&fd);
 	}
 	return r;
@@ -255,6 +255,23 @@ put_back(struct send *s, struct message *m)
 				     : LIST_OFFERED_DEFERRED);
 }
 
+/* The move failed, maybe for this message alone: todo-proc offers all that lies
+ * in incoming/ again after a while. One file that is refused again and again is
+ * not a disk that fails. */
+static void
+refused_alone(struct send *s, const struct message *m, int error)
+{
+	const usec_t at = s->now + s->conf->error_interval;
+
+	if (m->inode == s->refused)
+		disk_write_failed_again(s, m, "move to active", error);
+	else
+		disk_write_failed(s, m, "move to active", error);
+	s->refused = m->inode;
+	if (m->dir == SPOOL_INCOMING && at < s->refused_at)
+		s->refused_at = at;
+}
+
 /* The move failed, for this message alone or for any. */
 static void
 refused(struct send *s, struct message *m, int error)
@@ -277,11 +294,10 @@ refused(struct send *s, struct message *m, int error)
 			share_unask(s, d, s->now);
 		found_gone(s, m->inode);
 	} else {
-		disk_write_failed(s, m, "move to active", error);
+		refused_alone(s, m, error);
 		if (d != NULL && d->asked)
-			share_unask(s, d, s->now + s->retry.minimal);
+			share_unask(s, d, s->now + s->conf->error_interval);
 	}
-	/* A file that still lies in incoming/ is found again by the scan. */
 	messages_drop(&s->messages, m);
 }
 

@@ -60,7 +60,7 @@ disk_use(struct send *s, struct message *m)
 	int r;
 
 	if (is_gone(s, m)) {
-		queue_file_let_go(); /* the next file gets its number */
+		queue_file_let_go(); /* the next file gets the number */
 		messages_close(&s->messages, m);
 	}
 	r = disk_open(s, m);
@@ -171,6 +171,16 @@ disk_write_failed(
 
 	message_id(m, id);
 	failed(s, id, what, HEALTH_OTHER, error);
+}
+
+void
+disk_write_failed_again(
+    struct send *s, const struct message *m, const char *what, int error)
+{
+	char id[QUEUE_ID_SIZE];
+
+	message_id(m, id);
+	say_failed(s, id, what, error);
 }
 
 static void

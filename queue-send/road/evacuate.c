@@ -354,6 +354,18 @@ evacuate_done(struct send *s)
 	free(e);
 }
 
+void
+evacuate_try_again(struct send *s)
+{
+	struct evacuation *e = s->evacuation;
+
+	if (e == NULL)
+		return;
+	targets_try_again(&e->targets);
+	if (!e->running)
+		e->pass_at = s->now;
+}
+
 /* ---- the turn ---- */
 
 static usec_t

@@ -31,16 +31,34 @@ write_probe(struct sync_task *task)
 }
 
 static void
+try_all(struct send *s)
+{
+	s->admission_blocked_until = s->finish_at = s->stuck_at = 0;
+	removal_probed(s);
+	s->record_at = s->now;
+	send_wake(s);
+}
+
+static void
 conclude(struct send *s, int error)
 {
 	if (!health_probed(&s->health, error, s->now))
 		return;
 	log_warning("%s: can be written again: deliveries go on", s->sp.path);
-	s->admission_blocked_until = s->finish_at = s->stuck_at = 0;
-	removal_probed(s);
-	s->record_at = s->now;
+	try_all(s);
 	s->pub.changed = true;
-	send_wake(s);
+}
+
+void
+probe_try_again(struct send *s)
+{
+	s->health.probe_at = s->now;
+	if (s->refused_at != USEC_NEVER)
+		s->refused_at = s->now;
+	if (s->stray_at != USEC_NEVER)
+		s->stray_at = s->now;
+	evacuate_try_again(s);
+	try_all(s);
 }
 
 static void

@@ -170,6 +170,9 @@ int results_add_reasons(struct send *s, struct message *m, struct buf *reasons);
 int probe_init(struct send *s);
 void probe_done(struct send *s);
 usec_t probe_work(struct send *s);
+/* All that the disk refused is tried now, not after error_interval: an operator
+ * may have put the disk right. */
+void probe_try_again(struct send *s);
 
 /* ---- delivery_log.c ----
  *
@@ -334,6 +337,8 @@ int recover_held(
 int evacuate_told(struct send *s, const struct msg *msg);
 usec_t evacuate_work(struct send *s);
 void evacuate_done(struct send *s);
+/* Targets that refused a file are tried now. */
+void evacuate_try_again(struct send *s);
 /* Files that the last whole pass left in incoming/. */
 uint64_t evacuate_incoming(const struct send *s);
 
@@ -357,6 +362,9 @@ usec_t disk_work(struct send *s);
 void disk_mark_failed(
     struct send *s, const struct message *m, const char *what, int error);
 void disk_write_failed(
+    struct send *s, const struct message *m, const char *what, int error);
+/* The second kind, of a file that failed before: not told to health. */
+void disk_write_failed_again(
     struct send *s, const struct message *m, const char *what, int error);
 /* The same of a file that cannot be removed, and of the note of a rule, without
  * which a message is deferred; a shortage is not told to health. */

@@ -145,6 +145,15 @@ targets_refused(struct send *s, struct targets *ts,
 		pause_target(s, ts, t, error);
 }
 
+void
+targets_try_again(struct targets *ts)
+{
+	uint32_t i;
+
+	for (i = 0; i < ts->count; i++)
+		ts->list[i].not_before = 0;
+}
+
 bool
 targets_are_foreign(const struct targets *ts)
 {

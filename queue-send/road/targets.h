@@ -34,6 +34,8 @@ int targets_next(
 /* -errno of a file that went there; the list may be another one since. */
 void targets_refused(struct send *s, struct targets *ts,
     const struct other_queue *other, int error);
+/* The pauses of all targets end. */
+void targets_try_again(struct targets *ts);
 bool targets_are_foreign(const struct targets *ts);
 /* Of those that are not; USEC_NEVER: all are. */
 usec_t targets_first_pause(const struct targets *ts);

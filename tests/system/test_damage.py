@@ -2,13 +2,14 @@
 import os
 import pathlib
 import shutil
+import signal
 import socket
 import stat
 import subprocess
 import tempfile
 
 from case import SystemTest, needs_root
-from instance import AS_ROOT, wait
+from instance import AS_ROOT, BIN, HANG, wait
 
 HELLO = b"Subject: hello\n\nhello\n"
 
@@ -294,6 +295,36 @@ class FileSystem(SystemTest):
                           f"until test -e {self.place}/go; do sleep 0.05; done\ncat >/dev/null\n")
         return script
 
+    def remount(self, i, how):
+        """Refused while a file is open for writing: the look at the disk has one for a moment."""
+        wait(lambda: subprocess.run(["mount", "-o", f"remount,{how}", i.base], check=False,
+                                    capture_output=True).returncode == 0, what="a remount")
+
+    def hold(self, i):
+        return subprocess.run([BIN / "qctl", "hold", "ALL"], env=i.environment(), capture_output=True, text=True,
+                              check=False, timeout=HANG)
+
+    @needs_root
+    def test_D67_operators_come_back_without_a_restart(self):
+        i = self.instance(queues=1, conf={"error_interval": "1s"}, routing="* smtp:127.0.0.1:1\n")
+        self.mounted(i, "size=16m,mode=755")
+        i.start_open()
+        i.inject(HELLO, "alice@test.example")
+        wait(lambda: i.files("deferred"), what="a deferred message")
+        self.remount(i, "ro")
+        for pid in i.pids("queue-send"):
+            os.kill(pid, signal.SIGKILL)
+        wait(lambda: i.log_has("operators can act only while this queue is stopped; tried again"), what="a start")
+        done = self.hold(i)
+        self.assertEqual(done.returncode, 75, done.stderr)
+        self.remount(i, "rw")
+        wait(lambda: i.log_has("operators can act on messages of this queue again"), what="the socket")
+        self.assertEqual(i.log().count("operators can act only"), 1, "said once")
+        done = self.hold(i)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(len(i.files("hold")), 1)
+        i.stop()
+
     @needs_root
     def test_D9_read_only_and_back_without_a_restart(self):
         i = self.instance(queues=1)
@@ -301,12 +332,10 @@ class FileSystem(SystemTest):
         i.start()
         i.inject(HELLO, "alice@test.example")
         i.wait_delivered("alice", 1)
-        # Refused while a file is open for writing: the look at the disk has one for a moment.
-        wait(lambda: subprocess.run(["mount", "-o", "remount,ro", i.base], check=False,
-                                    capture_output=True).returncode == 0, what="a remount")
+        self.remount(i, "ro")
         done = i.inject(HELLO, "alice@test.example", check=False)
         self.assertEqual(done.returncode, 75, done.stderr)
-        subprocess.run(["mount", "-o", "remount,rw", i.base], check=True)
+        self.remount(i, "rw")
         i.inject(HELLO, "alice@test.example")
         i.wait_delivered("alice", 2)
         i.stop()

@@ -380,3 +380,17 @@ Test(pickup, a_drop_that_is_being_written_is_left)
 	world_scan(&w);
 	cr_assert_eq(w.t.counts.maildrop, 0);
 }
+
+/* inotify instances had run out at the start. */
+Test(pickup, D67_the_watch_of_maildrop_is_tried_again)
+{
+	const bool can = w.t.watch != NULL;
+
+	watch_done(&w.t);
+	w.t.unwatched = true;
+	world_scan(&w);
+	if (!can) /* they have run out on this host */
+		return;
+	cr_assert_not_null(w.t.watch);
+	cr_expect_not(w.t.unwatched);
+}
