@@ -233,7 +233,7 @@ begin_message(struct run *u)
 {
 	const struct prepared name = { u->parent, u->x->index, u->nmessages };
 	struct accept_options opt =
-	    submit_accept_options(u->x->conf, SPOOL_PREPARED);
+	    submit_accept_options(u->x->conf, SPOOL_PREPARED, ROOM_SYSTEM);
 
 	prepared_name(&name, u->name);
 	opt.name = u->name;

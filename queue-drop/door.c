@@ -61,8 +61,8 @@ refuse_room(struct door *d, int error, const char *text)
 static int
 refuse_full(struct door *d, int error)
 {
-	const struct room_want want = { d->conf.queue_minfree_bytes,
-		d->conf.queue_minfree_inodes };
+	const struct room_want want =
+	    submit_reserve(&d->conf, submit_writer(d->uid));
 	char text[ROOM_TEXT_SIZE];
 
 	if (d->begun)
@@ -186,8 +186,8 @@ door_open(struct door *d, int argc, char *const *argv, bool secure)
 static int
 begin(struct door *d)
 {
-	const struct accept_options opt =
-	    submit_accept_options(&d->conf, SPOOL_MAILDROP);
+	const struct accept_options opt = submit_accept_options(
+	    &d->conf, SPOOL_MAILDROP, submit_writer(d->uid));
 	int r = accept_begin(&d->accept, &d->sp, &opt, clock_wall(), d->uid);
 
 	d->begun = true;

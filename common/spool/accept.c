@@ -17,21 +17,14 @@
 #define AMPLE_BYTES  ((uint64_t)256 << 20)
 #define AMPLE_INODES 65536
 
-static struct room_want
-room_wanted(const struct accept *a)
-{
-	return (
-	    struct room_want){ a->opt.reserve_bytes, a->opt.reserve_inodes };
-}
-
 /* Refuses a message before any work, and while it grows. The reserve stays free
  * for other mail and for marks. */
 static int
 check_room(struct accept *a, uint64_t to_come)
 {
-	const struct room_want want = room_wanted(a);
+	const struct room_want want = a->opt.reserve;
 	const struct room_want ample = { want.bytes + AMPLE_BYTES + 1,
-		want.inodes + AMPLE_INODES + 1 };
+		want.inodes + AMPLE_INODES + 1, ROOM_USER };
 	struct statvfs v;
 	int r;
 
@@ -169,10 +162,9 @@ to_come(const struct accept *a)
 void
 accept_describe(const struct accept *a, int error, char out[ROOM_TEXT_SIZE])
 {
-	const struct room_want want = room_wanted(a);
-
 	if (room_is_error(error))
-		room_describe_queue(a->sp, &want, to_come(a), error, out);
+		room_describe_queue(
+		    a->sp, &a->opt.reserve, to_come(a), error, out);
 	else
 		snprintf(out, ROOM_TEXT_SIZE, "queue%" PRIu32 ": %s",
 		    a->sp->queue,

@@ -29,11 +29,10 @@ struct accept_options {
 	enum spool_dir dir; /* SPOOL_INCOMING, SPOOL_MAILDROP, SPOOL_PREPARED */
 	const char *name;   /* in SPOOL_PREPARED (spool/prepared.h) */
 	uint32_t flags;     /* enum queue_file_flags */
-	uint64_t max_content;    /* with ACCEPT_ADDED_MAX; 0: no limit */
-	uint64_t reserve_bytes;  /* refuse with less free than this … */
-	uint64_t reserve_inodes; /* … or than this (f_favail) */
-	uint64_t announced;      /* … and the bytes to come; 0: unknown */
-	bool strict;             /* sync the directory too */
+	uint64_t max_content;     /* with ACCEPT_ADDED_MAX; 0: no limit */
+	struct room_want reserve; /* refuse with less free than this … */
+	uint64_t announced;       /* … and the bytes to come; 0: unknown */
+	bool strict;              /* sync the directory too */
 	/* The queue was found open, and with ample room, just now:
 	 * accept_begin() does not look again. accept_commit() looks at the seal
 	 * all the same. */

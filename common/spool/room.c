@@ -20,20 +20,38 @@ free_bytes_of(const struct statvfs *v)
 	return bytes;
 }
 
+static const struct {
+	unsigned quarters; /* of the reserve that the writer may use */
+	const char *text;  /* behind the amount that has to stay free */
+} writers[ROOM_NWRITERS] = {
+	[ROOM_USER] = { 0, "" },
+	[ROOM_SYSTEM] = { 1, " even of deliveries and reports" },
+	[ROOM_ROOT] = { 2, " even of root" },
+};
+
+/* The amount of the reserve that has to stay free. */
+static uint64_t
+kept(uint64_t reserve, enum room_writer writer)
+{
+	return reserve - reserve / 4 * writers[writer].quarters;
+}
+
 static bool
 lacks_bytes(
     const struct statvfs *v, const struct room_want *want, uint64_t to_come)
 {
 	const uint64_t have = free_bytes_of(v);
+	const uint64_t keep = kept(want->bytes, want->writer);
 
-	return have == 0 || have < want->bytes || have - want->bytes < to_come;
+	return have == 0 || have < keep || have - keep < to_come;
 }
 
 static bool
 lacks_inodes(const struct statvfs *v, const struct room_want *want)
 {
 	return v->f_files > 0 &&
-	    (v->f_favail == 0 || v->f_favail < want->inodes);
+	    (v->f_favail == 0 ||
+		v->f_favail < kept(want->inodes, want->writer));
 }
 
 int
@@ -77,24 +95,26 @@ static void
 describe_bytes(const char *path, uint64_t have, const struct room_want *want,
     uint64_t to_come, char out[ROOM_TEXT_SIZE])
 {
+	const uint64_t keep = kept(want->bytes, want->writer);
+	const char *writer = writers[want->writer].text;
 	char has[SIZE_TEXT], wants[SIZE_TEXT], message[SIZE_TEXT];
 
 	format_size(have, has);
-	format_size(want->bytes, wants);
+	format_size(keep, wants);
 	format_size(to_come, message);
 	if (have == 0)
 		snprintf(out, ROOM_TEXT_SIZE,
 		    "mail system full: %.120s has no space free", path);
-	else if (have < want->bytes || to_come == 0)
+	else if (have < keep || to_come == 0)
 		snprintf(out, ROOM_TEXT_SIZE,
 		    "mail system full: %.120s has %s free, "
-		    "queue_minfree_bytes wants %s",
-		    path, has, wants);
+		    "queue_minfree_bytes wants %s%s",
+		    path, has, wants, writer);
 	else
 		snprintf(out, ROOM_TEXT_SIZE,
 		    "mail system full: %.120s has %s free, "
-		    "queue_minfree_bytes wants %s beside this message of %s",
-		    path, has, wants, message);
+		    "queue_minfree_bytes wants %s%s beside this message of %s",
+		    path, has, wants, writer, message);
 }
 
 static void
@@ -123,8 +143,10 @@ room_describe(int fd, const char *path, const struct room_want *want,
 	else if (lacks_inodes(&v, want))
 		snprintf(out, ROOM_TEXT_SIZE,
 		    "mail system full: %.120s has %" PRIu64
-		    " inodes free, queue_minfree_inodes wants %" PRIu64,
-		    path, (uint64_t)v.f_favail, want->inodes);
+		    " inodes free, queue_minfree_inodes wants %" PRIu64 "%s",
+		    path, (uint64_t)v.f_favail,
+		    kept(want->inodes, want->writer),
+		    writers[want->writer].text);
 	else
 		describe_error(path, error, out);
 }

@@ -4,18 +4,31 @@
 
 #include "base/date.h"
 
+struct room_want
+submit_reserve(const struct conf *conf, enum room_writer writer)
+{
+	return (struct room_want){ conf->queue_minfree_bytes,
+		conf->queue_minfree_inodes, writer };
+}
+
 struct accept_options
-submit_accept_options(const struct conf *conf, enum spool_dir dir)
+submit_accept_options(
+    const struct conf *conf, enum spool_dir dir, enum room_writer writer)
 {
 	const uint64_t limit = conf->message_size_limit;
 
 	return (struct accept_options){
 		.dir = dir,
 		.max_content = limit == 0 ? 0 : limit + ACCEPT_ADDED_MAX,
-		.reserve_bytes = conf->queue_minfree_bytes,
-		.reserve_inodes = conf->queue_minfree_inodes,
+		.reserve = submit_reserve(conf, writer),
 		.strict = conf->strict_sync,
 	};
+}
+
+enum room_writer
+submit_writer(uid_t uid)
+{
+	return uid == 0 ? ROOM_ROOT : ROOM_USER;
 }
 
 int

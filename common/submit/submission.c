@@ -36,8 +36,8 @@ is_looked(const struct submission *m, const struct submit_origin *origin)
 static int
 begin_accept(struct submission *m, const struct submit_origin *origin)
 {
-	struct accept_options opt =
-	    submit_accept_options(m->submit->conf, SPOOL_INCOMING);
+	struct accept_options opt = submit_accept_options(
+	    m->submit->conf, SPOOL_INCOMING, submit_writer(origin->uid));
 	const struct spool *sp = &m->queue->spool;
 	int r;
 

@@ -89,9 +89,14 @@ const char *submission_reason(const struct submission *m);
 
 /* ---- parts of an acceptance, for queue-drop, which has its queue ---- */
 
-/* Limits and reserves of the configuration. */
-struct accept_options
-submit_accept_options(const struct conf *conf, enum spool_dir dir);
+/* The reserve of the configuration, for this writer. */
+struct room_want
+submit_reserve(const struct conf *conf, enum room_writer writer);
+/* Limits and the reserve of the configuration. */
+struct accept_options submit_accept_options(
+    const struct conf *conf, enum spool_dir dir, enum room_writer writer);
+/* The writer that a user is. */
+enum room_writer submit_writer(uid_t uid);
 
 #define SUBMIT_RECEIVED_MAX 512
 

@@ -235,7 +235,7 @@ check_room(const struct base *b, const struct spool *sp,
 {
 	static const struct room_want none;
 	const struct room_want more = { want->bytes + want->bytes / 8,
-		want->inodes + want->inodes / 8 };
+		want->inodes + want->inodes / 8, want->writer };
 	struct stat of_queue, of_base;
 	const int probe = write_probe(sp);
 

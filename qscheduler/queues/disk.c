@@ -52,7 +52,7 @@ disk_check(const struct worker_call *call)
 	const struct base *b = all->base;
 	const struct conf *conf = all->instance->conf;
 	const struct room_want want = { conf->queue_minfree_bytes,
-		conf->queue_minfree_inodes };
+		conf->queue_minfree_inodes, ROOM_USER };
 	struct base_room room = { 0 };
 	int r = base_check(b, call->number, &want, &room);
 

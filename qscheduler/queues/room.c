@@ -27,8 +27,8 @@ room_log_begin(const struct base_room *room)
 {
 	const bool full = room->error != -EROFS && room->error != -EIO;
 
-	log_error("ALERT: %s; new mail is refused with exit code 75 %s",
-	    room->text,
+	log_error("ALERT: %s; new mail%s is refused with exit code 75 %s",
+	    room->text, full ? " of users" : "",
 	    full ? "until there is room: remove files or enlarge the file "
 		   "system"
 		 : "until the file system can be written: read the kernel log");

@@ -137,7 +137,8 @@ start_warn_room(struct start_queues *q, const struct spool *sp)
 		return 0;
 	q->told = st.st_dev;
 	room_describe_queue(sp, &q->want, 0, r, text);
-	return buf_printf(q->out, "%s; new mail is refused\n", text);
+	return buf_printf(q->out, "%s; new mail%s is refused\n", text,
+	    r == -ENOSPC ? " of users" : "");
 }
 
 static int
@@ -168,8 +169,8 @@ start_warn_queues(
 		.conf = conf,
 		.users = users,
 		.base.path = conf->queue_base,
-		.want = { conf->queue_minfree_bytes,
-		    conf->queue_minfree_inodes },
+		.want = { conf->queue_minfree_bytes, conf->queue_minfree_inodes,
+		    ROOM_USER },
 		.out = out,
 	};
 	uint32_t queues[QUEUE_NUM_MAX];

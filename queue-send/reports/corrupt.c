@@ -25,7 +25,7 @@ report_task_new(struct send *s, const struct queue_id *id)
 	t->task.inode = id->inode;
 	t->sp = &s->sp;
 	t->id = *id;
-	t->opt = submit_accept_options(s->conf, SPOOL_PREPARED);
+	t->opt = submit_accept_options(s->conf, SPOOL_PREPARED, ROOM_SYSTEM);
 	t->opt.max_content = 0;
 	t->opt.flags = QUEUE_FILE_REPORT;
 	t->size_limit = s->conf->bounce_size_limit;

@@ -110,7 +110,7 @@ static enum disk_result
 d5_on(const struct disk_test *test, const char *base)
 {
 	const struct accept_options careful = { .dir = SPOOL_INCOMING,
-		.reserve_inodes = 20 };
+		.reserve.inodes = 20 };
 	const struct reason reason = { 0, 0, "4.0.0", "none", "a", "later", 1 };
 	unsigned accepted, whole, bad;
 	uint64_t inode = 0;
@@ -122,7 +122,7 @@ d5_on(const struct disk_test *test, const char *base)
 	accepted = accept_all(&sp, &careful, 100, &refused);
 	CHECK(test, refused == -ENOSPC && accepted > 10);
 	CHECK(test, statvfs(base, &v) == 0);
-	CHECK(test, v.f_favail == careful.reserve_inodes - 1);
+	CHECK(test, v.f_favail == careful.reserve.inodes - 1);
 	whole = count_whole(&sp, &bad, &inode);
 	CHECK(test, whole == accepted && bad == 0);
 	/* The reserve is what the queue itself lives on. */
@@ -139,7 +139,7 @@ d5_on(const struct disk_test *test, const char *base)
 	CHECK(test, spool_remove(&sp, SPOOL_INCOMING, inode) == 0);
 	CHECK(test, accept_all(&sp, &plain, 100, &refused) == 1);
 	printf("disk: %s: %u messages, %ju inodes kept\n", test->name, whole,
-	    (uintmax_t)careful.reserve_inodes);
+	    (uintmax_t)careful.reserve.inodes);
 	spool_close(&sp);
 	return DISK_OK;
 }

@@ -289,8 +289,8 @@ Test(accept, D5_the_reserve_is_refused_before_any_work)
 	};
 	const struct accept_options opt = {
 		.dir = SPOOL_INCOMING,
-		.reserve_bytes = 1 << 20,
-		.reserve_inodes = 10,
+		.reserve.bytes = 1 << 20,
+		.reserve.inodes = 10,
 	};
 	struct scratch s;
 	size_t i;

@@ -23,14 +23,18 @@ Test(accept_room, X11_the_reserve_counts_what_is_announced)
 {
 	static const struct {
 		uint64_t reserve, announced, mib;
+		enum room_writer writer;
 		int want;
 	} rows[] = {
-		{ 0, 0, 1, 0 },
-		{ MIB, 0, 1, 0 },
-		{ MIB + 1, 0, 1, -ENOSPC },
-		{ MIB, MIB, 2, 0 },
-		{ MIB, MIB + 1, 2, -ENOSPC },
-		{ MIB, UINT64_MAX, 2, -ENOSPC },
+		{ 0, 0, 1, ROOM_USER, 0 },
+		{ MIB, 0, 1, ROOM_USER, 0 },
+		{ MIB + 1, 0, 1, ROOM_USER, -ENOSPC },
+		{ MIB, MIB, 2, ROOM_USER, 0 },
+		{ MIB, MIB + 1, 2, ROOM_USER, -ENOSPC },
+		{ MIB, UINT64_MAX, 2, ROOM_USER, -ENOSPC },
+		{ 2 * MIB, 0, 1, ROOM_ROOT, 0 },
+		{ 2 * MIB, MIB, 2, ROOM_ROOT, 0 },
+		{ 2 * MIB, MIB, 2, ROOM_SYSTEM, -ENOSPC },
 	};
 	struct scratch s;
 	size_t i;
@@ -38,7 +42,8 @@ Test(accept_room, X11_the_reserve_counts_what_is_announced)
 	scratch_open(&s);
 	for (i = 0; i < ARRAY_LEN(rows); i++) {
 		const struct accept_options opt = { .dir = SPOOL_INCOMING,
-			.reserve_bytes = rows[i].reserve,
+			.reserve.bytes = rows[i].reserve,
+			.reserve.writer = rows[i].writer,
 			.announced = rows[i].announced };
 		struct accept a;
 
@@ -55,7 +60,7 @@ Test(accept_room, X11_the_reserve_counts_what_is_announced)
 Test(accept_room, X11_the_reserve_is_looked_at_each_mebibyte)
 {
 	const struct accept_options opt = { .dir = SPOOL_INCOMING,
-		.reserve_bytes = 4 * MIB };
+		.reserve.bytes = 4 * MIB };
 	static char block[65536];
 	struct scratch s;
 	struct accept a;
@@ -81,7 +86,7 @@ Test(accept_room, X11_the_reserve_is_looked_at_each_mebibyte)
 Test(accept_room, X11_ample_room_is_believed_for_a_moment)
 {
 	struct accept_options opt = { .dir = SPOOL_INCOMING,
-		.reserve_bytes = MIB };
+		.reserve.bytes = MIB };
 	struct scratch s;
 	struct accept a;
 

@@ -8,11 +8,12 @@
 #include <unistd.h>
 
 static char text[ROOM_TEXT_SIZE];
+static enum room_writer writer; /* of describe() */
 
 static const char *
 describe(uint64_t bytes, uint64_t inodes, uint64_t to_come, int error)
 {
-	const struct room_want want = { bytes, inodes };
+	const struct room_want want = { bytes, inodes, writer };
 	int fd = open("/dev/shm", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
 	room_describe(fd, "/q", &want, to_come, error, text);
@@ -51,6 +52,57 @@ Test(room, D46_other_errors_have_their_path)
 	cr_expect_str_eq(describe(0, 0, 0, -EIO),
 	    "mail cannot be stored: /q: Input/output error");
 	cr_expect_str_eq(room_text_short(text), "/q: Input/output error");
+}
+
+/* A reserve of 64 units: users leave all of it, deliveries three quarters, root
+ * a half. mutation: common/spool/room.c: kept() is the reserve, or a half of it
+ * for all. */
+Test(room, D60_root_and_deliveries_use_a_part_of_the_reserve)
+{
+	static const struct {
+		enum room_writer writer;
+		uint64_t free;
+		int want;
+	} rows[] = {
+		{ ROOM_USER, 64, 0 },
+		{ ROOM_USER, 63, -ENOSPC },
+		{ ROOM_SYSTEM, 48, 0 },
+		{ ROOM_SYSTEM, 47, -ENOSPC },
+		{ ROOM_ROOT, 32, 0 },
+		{ ROOM_ROOT, 31, -ENOSPC },
+	};
+	size_t i;
+
+	for (i = 0; i < ARRAY_LEN(rows); i++) {
+		const struct room_want bytes = { 64, 0, rows[i].writer };
+		const struct room_want inodes = { 0, 64, rows[i].writer };
+		const struct statvfs of_bytes = { .f_frsize = 1,
+			.f_bavail = rows[i].free };
+		const struct statvfs of_inodes = { .f_frsize = 1,
+			.f_bavail = 1 << 20,
+			.f_files = 1000,
+			.f_favail = rows[i].free };
+
+		cr_expect_eq(room_judge(&of_bytes, &bytes, 0), rows[i].want,
+		    "bytes, row %zu", i);
+		cr_expect_eq(room_judge(&of_inodes, &inodes, 0), rows[i].want,
+		    "inodes, row %zu", i);
+	}
+}
+
+/* mutation: common/spool/room.c: describe_bytes() has the whole reserve. */
+Test(room, D60_the_text_has_the_part_and_the_writer)
+{
+	writer = ROOM_ROOT;
+	(void)describe(1ull << 60, 0, 0, -ENOSPC);
+	expect_part("queue_minfree_bytes wants 524288 TB even of root");
+	(void)describe(0, 1ull << 60, 0, -ENOSPC);
+	expect_part(
+	    "queue_minfree_inodes wants 576460752303423488 even of root");
+	writer = ROOM_SYSTEM;
+	(void)describe(1ull << 60, 0, 0, -ENOSPC);
+	expect_part("queue_minfree_bytes wants 786432 TB even of deliveries "
+		    "and reports");
 }
 
 Test(room, D46_nothing_free_is_full_without_a_reserve)
