@@ -245,7 +245,7 @@ put_mailbox(const struct child_plan *plan, const char *path, struct message *m,
 	while (len > 1 && path[len - 1] == '/')
 		len--;
 	snprintf(maildir, sizeof(maildir), "%.*s", (int)len, path);
-	child_put_maildir(plan, maildir, m, v);
+	child_put_maildir(plan, maildir, 0, m, v);
 }
 
 static void
@@ -293,6 +293,8 @@ alias_needs_mailbox(const struct child_plan *plan, const struct mailbox *m)
 	return r == 0 || (r == 1 && child_is_system(plan, account.uid));
 }
 
+/* No file system quota holds the mail system, which owns this mailbox, so the
+ * mailbox has a limit. */
 void
 alias_deliver_mailbox(
     const struct child_plan *plan, struct message *m, struct verdict *v)
@@ -302,7 +304,8 @@ alias_deliver_mailbox(
 	if (buf_printf(&path, "%s/" SPOOL_MAILBOX, plan->conf->queue_base) < 0)
 		verdict_error(v, -ENOMEM, "path of the mailbox");
 	else if (child_become_owner(plan, v) && child_no_loop(m, v))
-		child_put_maildir(plan, buf_str(&path), m, v);
+		child_put_maildir(
+		    plan, buf_str(&path), plan->mailbox_size_limit, m, v);
 	buf_done(&path);
 }
 

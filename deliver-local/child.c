@@ -148,7 +148,7 @@ put_maildir(const struct child_plan *plan, struct target *t, const char *path,
 {
 	if (!child_become(plan, &t->owner, v) || !may_deliver(t, m, v))
 		return;
-	child_put_maildir(plan, path, m, v);
+	child_put_maildir(plan, path, 0, m, v);
 	if (plan->stay != NULL)
 		plan->stay->may = v->outcome == AGENT_SENT;
 }

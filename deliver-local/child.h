@@ -10,6 +10,7 @@
  *	message.c  the two header lines of ours, the content, loops
  *	maildir.c  a message into a maildir; walk.c goes down to it
  *	mbox.c     a message at the end of an mbox
+ *	room.c     room for a message in a mailbox (room.h)
  *	serve.c    more deliveries of the same process
  *	command.c  a program with a message on its standard input
  *	verdict.c  the result for the recipient
@@ -22,6 +23,7 @@
 #define DELIVER_LOCAL_CHILD_H
 
 #include "agent/agent.h"
+#include "deliver-local/room.h"
 #include "route/programs.h"
 #include "spool/sys.h"
 
@@ -246,6 +248,8 @@ struct maildir {
 	/* tmp, new and cur were there a short time ago: only new/ is opened,
 	 * in one call, unless a link is on the way to it. */
 	bool whole;
+	/* The limit counts the files of new/ and cur/. */
+	struct mailbox_room room;
 	bool sweep; /* remove old files of ours from tmp/, of the first
 		       thousand there, when the message is delivered */
 	/* Optional: a step is done, or some of the content was written. An
@@ -274,6 +278,7 @@ struct mbox {
 	bool own;          /* the file must belong to this user */
 	gid_t spool_group; /* group of a file that is made; -1: this process' */
 	usec_t lock_limit; /* time to wait for the locks of others */
+	struct mailbox_room room;
 	int (*progress)(void *arg); /* as of a maildir, or NULL */
 	void *arg;
 	const char *step; /* out: the step that failed */
@@ -347,6 +352,8 @@ struct child_plan {
 	const char *forward_path; /* NULL or "": no file of a user is read */
 	const char *host;
 	usec_t command_time_limit, maildir_time_limit;
+	struct room_want reserve;
+	uint64_t mailbox_size_limit;
 	const struct programs *programs;
 	usec_t started_at; /* monotonic; the limits count from it */
 	uint64_t number;   /* of the delivery, counted by the parent */
@@ -450,8 +457,9 @@ bool child_service_user(const struct child_plan *plan, const char *name,
     struct account *ret_account, struct verdict *v);
 /* Root, or a user of the mail system: nothing is delivered as one. */
 bool child_is_system(const struct child_plan *plan, uid_t uid);
+/* size_limit: octets of all mail in the maildir; 0: no limit. */
 void child_put_maildir(const struct child_plan *plan, const char *path,
-    struct message *m, struct verdict *v);
+    uint64_t size_limit, struct message *m, struct verdict *v);
 /* own: a mailbox that must belong to this user. */
 void child_put_mbox(const struct child_plan *plan, const char *path, bool own,
     gid_t spool_group, struct message *m, struct verdict *v);

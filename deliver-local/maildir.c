@@ -135,7 +135,7 @@ open_dirs_or_new(struct attempt *a)
 	struct buf path = { 0 };
 	int r = -ENOENT;
 
-	if (a->md->whole && !a->md->sweep &&
+	if (a->md->whole && !a->md->sweep && a->md->room.size_limit == 0 &&
 	    buf_printf(&path, "%s/%s", a->md->path, sub_names[SUB_NEW]) == 0)
 		r = io_open_straight(buf_str(&path), DIR_FLAGS);
 	buf_done(&path);
@@ -151,6 +151,49 @@ open_anew(struct attempt *a)
 {
 	io_close(&a->sub[SUB_NEW]);
 	return open_dirs(a);
+}
+
+/* ---- room ---- */
+
+/* Adds the files of a directory to *size, as far as they matter. */
+static int
+add_files(struct attempt *a, int dir, uint64_t *size)
+{
+	struct dir_names names;
+	const char *name;
+	struct stat st;
+	int r = 0;
+
+	dir_names_begin(&names, dir);
+	while (r == 0 && *size <= a->md->room.size_limit &&
+	    (name = dir_names_next(&names, &r)) != NULL) {
+		if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0)
+			*size += mailbox_room_of_file((uint64_t)st.st_size);
+		r = progress(a);
+	}
+	if (r < 0)
+		a->md->step = "count its mail";
+	return r;
+}
+
+/* Deliveries at the same time do not count each other's message. */
+static int
+check_room(struct attempt *a, const struct message *m)
+{
+	struct mailbox_room *room = &a->md->room;
+	uint64_t size = 0;
+	int r = 0;
+
+	if (room->size_limit > 0) {
+		r = add_files(a, a->sub[SUB_NEW], &size);
+		if (r == 0)
+			r = add_files(a, a->sub[SUB_CUR], &size);
+		if (r == 0)
+			r = mailbox_room_size(
+			    room, size, mailbox_room_of_file(m->len));
+	}
+	return r < 0 ? r
+		     : mailbox_room_disk(room, a->sys, a->sub[SUB_NEW], m->len);
 }
 
 /* ---- the file ---- */
@@ -394,6 +437,8 @@ maildir_deliver(struct maildir *md, struct message *m)
 	if (md->pid == 0)
 		md->pid = getpid();
 	r = open_dirs_or_new(&a);
+	if (r == 0)
+		r = check_room(&a, m);
 	if (r == 0)
 		r = open_file(&a);
 	if (r == 0)

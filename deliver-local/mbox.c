@@ -31,8 +31,9 @@ struct attempt {
 	int lock_fd; /* of the dot lock that this process made; -1: none */
 	char name[NAME_MAX + 1];
 	char lock[NAME_MAX + 1];
-	bool made;  /* this process made the mailbox */
-	off_t size; /* octets before the message */
+	bool made;        /* this process made the mailbox */
+	off_t size;       /* octets before the message */
+	uint64_t written; /* octets of the message in the file */
 	/* Output, and where it is in the content. */
 	char *out;
 	size_t nout;
@@ -240,8 +241,12 @@ open_locked(struct attempt *a)
 static int
 flush(struct attempt *a)
 {
-	int r = spool_write_all(a->sys, a->fd, a->out, a->nout);
+	int r = mailbox_room_size(
+	    &a->b->room, (uint64_t)a->size, a->written + a->nout);
 
+	if (r == 0)
+		r = spool_write_all(a->sys, a->fd, a->out, a->nout);
+	a->written += a->nout;
 	a->nout = 0;
 	if (r < 0)
 		a->b->step = "write";
@@ -404,6 +409,11 @@ append(struct attempt *a, struct message *m)
 	a->size = lseek(a->fd, 0, SEEK_END);
 	if (a->size < 0)
 		return failed(a, "find its end");
+	r = mailbox_room_size(&a->b->room, (uint64_t)a->size, m->len);
+	if (r == 0)
+		r = mailbox_room_disk(&a->b->room, a->sys, a->fd, m->len);
+	if (r < 0)
+		return r;
 	r = put_message(a, m);
 	if (r == 0)
 		r = sync_all(a);

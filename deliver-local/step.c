@@ -150,9 +150,28 @@ note_path(struct stay *stay, const char *path, bool unnamed)
 		memcpy(stay->path, path, size);
 }
 
+/* A full mailbox concerns its recipient, a full file system all of them
+ * (RFC 3463: X.2.2, X.3.1). */
+static void
+put_failed(struct verdict *v, int error, const char *kind, const char *path,
+    const char *step, const struct mailbox_room *room)
+{
+	struct buf what = { 0 };
+
+	if (room->text[0] != '\0') {
+		verdict_set(v, AGENT_DEFERRED,
+		    error == -EFBIG ? "4.2.2" : "4.3.1", "%s %s: %s", kind,
+		    path, room->text);
+		return;
+	}
+	(void)buf_printf(&what, "%s %s: %s", kind, path, step);
+	verdict_error(v, error, buf_str(&what));
+	buf_done(&what);
+}
+
 void
 child_put_maildir(const struct child_plan *plan, const char *path,
-    struct message *m, struct verdict *v)
+    uint64_t size_limit, struct message *m, struct verdict *v)
 {
 	struct pulse pulse = { .limit = plan->maildir_time_limit,
 		.last = plan->started_at,
@@ -164,20 +183,18 @@ child_put_maildir(const struct child_plan *plan, const char *path,
 		.host = plan->host,
 		.delivery = plan->number,
 		.pid = plan->self,
+		.room = { .reserve = plan->reserve, .size_limit = size_limit },
 		.whole = plan->stay != NULL && plan->stay->again &&
 		    strcmp(plan->stay->path, path) == 0,
 		.sweep = plan->number % SWEEP_ONE_IN == 0 };
-	struct buf what = { 0 };
 	int r = maildir_deliver(&md, m);
 
 	if (r == 0) {
 		verdict_set(v, AGENT_SENT, "2.0.0", "delivered to maildir");
 		note_path(plan->stay, path, md.unnamed);
 	} else {
-		(void)buf_printf(&what, "maildir %s: %s", path, md.step);
-		verdict_error(v, r, buf_str(&what));
+		put_failed(v, r, "maildir", path, md.step, &md.room);
 	}
-	buf_done(&what);
 }
 
 void
@@ -193,18 +210,17 @@ child_put_mbox(const struct child_plan *plan, const char *path, bool own,
 		.path = path,
 		.own = own,
 		.spool_group = spool_group,
+		.room = { .reserve = plan->reserve,
+		    .size_limit = plan->mailbox_size_limit },
 		.lock_limit = plan->maildir_time_limit > 0
 		    ? plan->maildir_time_limit / 2
 		    : LOCK_LIMIT };
-	struct buf what = { 0 };
 	int r = mbox_deliver(&b, m);
 
 	if (r == 0) {
 		verdict_set(
 		    v, AGENT_SENT, "2.0.0", "delivered to mailbox %s", path);
 	} else {
-		(void)buf_printf(&what, "mailbox %s: %s", path, b.step);
-		verdict_error(v, r, buf_str(&what));
+		put_failed(v, r, "mailbox", path, b.step, &b.room);
 	}
-	buf_done(&what);
 }

@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/io.h"
 #include "log/log.h"
+#include "submit/submit.h"
 
 /* Forks that fail: 1, 2, 4 … seconds apart, then the recipient waits in the
  * queue. */
@@ -74,6 +75,8 @@ make_plan(const struct task *t)
 		.host = l->host,
 		.command_time_limit = l->conf->command_time_limit,
 		.maildir_time_limit = l->conf->maildir_time_limit,
+		.reserve = submit_reserve(l->conf, ROOM_SYSTEM),
+		.mailbox_size_limit = l->conf->mailbox_size_limit,
 		.started_at = t->started_at,
 		.programs = l->programs,
 		.number = l->deliveries,

@@ -2,6 +2,7 @@
 #include "config/param.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <sched.h>
 #include <stdarg.h>
 #include <string.h>
@@ -104,12 +105,36 @@ cap_initial(struct conf *conf, struct buf *error UNUSED)
 	return 0;
 }
 
+/* A message that no mailbox may hold would be deferred until its time is over.
+ * The default follows a larger message_size_limit. */
+static int
+check_mailbox_size(struct conf *conf, struct buf *error)
+{
+	const struct param *p = param_find("mailbox_size_limit");
+	const uint64_t message = conf->message_size_limit;
+
+	if (conf->mailbox_size_limit == 0 ||
+	    (message != 0 && conf->mailbox_size_limit >= message))
+		return 0;
+	if (conf->origins->all[p - params].source == CONF_FROM_DEFAULT) {
+		conf->mailbox_size_limit = message;
+		return 0;
+	}
+	return complain(conf, "mailbox_size_limit", "message_size_limit", error,
+	    "mailbox_size_limit %" PRIu64
+	    " is below message_size_limit %" PRIu64
+	    "%s: raise mailbox_size_limit, or lower message_size_limit",
+	    conf->mailbox_size_limit, message,
+	    message == 0 ? ", which is no limit" : "");
+}
+
 static int (*const checks[])(struct conf *conf, struct buf *error) = {
 	default_count,
 	check_count,
 	check_numbers,
 	check_backoff,
 	cap_initial,
+	check_mailbox_size,
 };
 
 int
@@ -133,6 +158,7 @@ static const struct {
 } needs[] = {
 	{ "smtp_*", KIND(AGENT_SMTP) | KIND(AGENT_LMTP) },
 	{ "maildir_*", KIND(AGENT_LOCAL) },
+	{ "mailbox_size_limit", KIND(AGENT_LOCAL) | KIND(AGENT_ALIAS) },
 	{ "local_account_share", KIND(AGENT_LOCAL) },
 	{ "programs_file", KIND(AGENT_PIPE) },
 	{ "command_time_limit", KIND(AGENT_PIPE) | KIND(AGENT_ALIAS) },

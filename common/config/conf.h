@@ -178,9 +178,10 @@ struct conf {
 	struct conf_transport transports[CONF_TRANSPORTS_MAX];
 	uint32_t ntransports;
 	/* delivery */
-	char *maildir_path; /* %u user, %d domain, %h home directory */
-	char *maildir_user; /* "": the recipient's own */
-	char *forward_path; /* "": none; as maildir_path */
+	char *maildir_path;          /* %u user, %d domain, %h home directory */
+	char *maildir_user;          /* "": the recipient's own */
+	char *forward_path;          /* "": none; as maildir_path */
+	uint64_t mailbox_size_limit; /* octets of a mailbox; 0: no limit */
 	uint32_t local_account_share; /* percent of process_limit */
 	uint32_t alias_expansion_limit;
 	char *default_privs; /* of programs in aliases of root */

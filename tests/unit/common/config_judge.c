@@ -98,6 +98,21 @@ Test(config_judge, each_wrong_line_is_judged)
 	    "c:1: queue_count: queue_count 21 is above queue_max 20");
 }
 
+/* mutation: common/config/check.c, check_mailbox_size() is 0. */
+Test(config_judge, X35_a_mailbox_holds_each_message_that_is_accepted)
+{
+	expect_judged("mailbox_size_limit = 1m\nmessage_size_limit = 2m\n",
+	    "c:1: mailbox_size_limit: mailbox_size_limit 1048576 is below "
+	    "message_size_limit 2097152: raise mailbox_size_limit, or lower "
+	    "message_size_limit");
+	expect_judged("mailbox_size_limit = 1m\nmessage_size_limit = 0\n",
+	    "c:1: mailbox_size_limit: mailbox_size_limit 1048576 is below "
+	    "message_size_limit 0, which is no limit: raise "
+	    "mailbox_size_limit, or lower message_size_limit");
+	expect_judged("mailbox_size_limit = 1m\nmessage_size_limit = 1m\n", "");
+	expect_judged("mailbox_size_limit = 0\nmessage_size_limit = 2m\n", "");
+}
+
 /* mutation: common/config/value.c, wrong_number() with the error alone. */
 Test(config_judge, a_number_below_zero_is_told_the_range)
 {

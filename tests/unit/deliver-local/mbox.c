@@ -67,6 +67,7 @@ end(void)
 TestSuite(mbox, .init = begin, .fini = end, .timeout = 60);
 
 static struct mbox box;
+static struct mailbox_room room; /* of the next delivery */
 
 static int
 deliver_as(const char *sender, const char *content, size_t len)
@@ -77,6 +78,7 @@ deliver_as(const char *sender, const char *content, size_t len)
 		.path = path,
 		.own = true,
 		.spool_group = (gid_t)-1,
+		.room = room,
 		.lock_limit = 200 * USEC_PER_MSEC };
 	scratch_message(&message, sender, "bob@y", content, len);
 	r = mbox_deliver(&box, &message);
@@ -244,6 +246,56 @@ Test(mbox, D47_a_mailbox_that_is_replaced_before_the_lock_gets_the_message)
 	cr_expect_eq(strncmp(buf_str(&got), "new\n\nFrom s@x ", 14), 0, "%s",
 	    buf_str(&got));
 	buf_done(&got);
+}
+
+/* The separator has the date, and the message ends in an empty line.
+ * mutation: deliver-local/room.c, mailbox_room_size() is 0;
+ * deliver-local/mbox.c, flush() does not ask. */
+Test(mbox, X35_a_mailbox_ends_at_its_limit)
+{
+	struct stat st;
+	off_t size;
+
+	memset(&room, 0, sizeof(room));
+	cr_assert_eq(deliver("From x\nFrom y\n"), 0);
+	cr_assert_eq(stat(path, &st), 0);
+	size = st.st_size;
+	cr_assert_eq(unlink(path), 0);
+
+	scratch_file("mbox", TEXT("old\n\n"));
+	room.size_limit = (uint64_t)size + 5;
+	cr_expect_eq(deliver("From x\nFrom y\n"), 0, "as large as may be");
+	cr_expect_eq(deliver(""), -EFBIG);
+	cr_assert_eq(stat(path, &st), 0);
+	cr_expect_eq(st.st_size, size + 5);
+	scratch_file("mbox", TEXT("old\n\n"));
+	room.size_limit--;
+	cr_expect_eq(deliver("From x\nFrom y\n"), -EFBIG, "an octet too large");
+	expect_file("old\n\n");
+	room.size_limit = 18;
+	cr_expect_eq(deliver("From x\nFrom y\n"), -EFBIG, "before writing");
+	cr_expect_str_eq(box.room.text,
+	    "mailbox full: 5 octets, and with this message more than "
+	    "mailbox_size_limit (18); remove mail from the mailbox, or raise "
+	    "the limit");
+	expect_file("old\n\n");
+	cr_expect_eq(scratch_count(scratch(), NULL), 1, "no lock is left");
+}
+
+/* mutation: deliver-local/mbox.c, append() does not ask
+ * mailbox_room_disk(). */
+Test(mbox, D61_a_mailbox_leaves_the_reserve_of_its_disk)
+{
+	room =
+	    (struct mailbox_room){ .reserve = { UINT64_MAX, 0, ROOM_SYSTEM } };
+	scratch_file("mbox", TEXT("old\n\n"));
+	cr_expect_eq(deliver("x\n"), -ENOSPC);
+	cr_expect_not_null(
+	    strstr(box.room.text, "mail system full: the file system has "),
+	    "%s", box.room.text);
+	cr_expect_not_null(strstr(box.room.text, "queue_minfree_bytes wants "),
+	    "%s", box.room.text);
+	expect_file("old\n\n");
 }
 
 /* The file is made, and before the lock is taken another program appends a
