@@ -20,23 +20,29 @@
 /* "UID.…" is a drop, "tmp.UID.…" one that is being written where the file
  * system has no files without a name. */
 static bool
-is_of_user(const char *name, const char *prefix, bool *ret_drop)
+is_of_user(const char *name, uid_t uid, const struct subuid_table *subuids,
+    bool *ret_drop)
 {
-	*ret_drop = strncmp(name, prefix, strlen(prefix)) == 0;
-	return *ret_drop ||
-	    (strncmp(name, SPOOL_TEMP_PREFIX, strlen(SPOOL_TEMP_PREFIX)) == 0 &&
-		strncmp(name + strlen(SPOOL_TEMP_PREFIX), prefix,
-		    strlen(prefix)) == 0);
+	char number[16];
+	uint64_t owner;
+
+	*ret_drop =
+	    strncmp(name, SPOOL_TEMP_PREFIX, strlen(SPOOL_TEMP_PREFIX)) != 0;
+	if (!*ret_drop)
+		name += strlen(SPOOL_TEMP_PREFIX);
+	snprintf(number, sizeof(number), "%.*s", (int)strcspn(name, "."), name);
+	return num_u64(number, 0, UINT32_MAX, &owner) == 0 &&
+	    subuid_owner(subuids, (uid_t)owner) == uid;
 }
 
 static int
-count_drops(const struct spool *sp, uid_t uid, struct count *c)
+count_drops(const struct spool *sp, uid_t uid,
+    const struct subuid_table *subuids, struct count *c)
 {
 	int fd = openat(
 	    sp->dir[SPOOL_MAILDROP], ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
 	const struct dirent *e;
-	char prefix[16];
 	struct stat st;
 	bool drop;
 
@@ -46,9 +52,8 @@ count_drops(const struct spool *sp, uid_t uid, struct count *c)
 		io_close(&fd);
 		return r;
 	}
-	snprintf(prefix, sizeof(prefix), "%u.", (unsigned)uid);
 	while ((e = readdir(dir)) != NULL) {
-		if (!is_of_user(e->d_name, prefix, &drop))
+		if (!is_of_user(e->d_name, uid, subuids, &drop))
 			continue;
 		c->inodes++;
 		c->messages += drop;
@@ -60,10 +65,12 @@ count_drops(const struct spool *sp, uid_t uid, struct count *c)
 }
 
 static int
-count_queue(const struct spool *sp, uid_t uid, struct count *c)
+count_queue(const struct spool *sp, uid_t uid,
+    const struct subuid_table *subuids, struct count *c)
 {
 	struct waiting_user row;
-	int r = sp->dir[SPOOL_MAILDROP] < 0 ? 0 : count_drops(sp, uid, c);
+	int r =
+	    sp->dir[SPOOL_MAILDROP] < 0 ? 0 : count_drops(sp, uid, subuids, c);
 
 	if (r == 0)
 		r = waiting_read(sp, uid, &row);
@@ -91,6 +98,15 @@ forgive(int error)
 
 /* ---- all queues ---- */
 
+int
+count_account(uid_t uid, struct subuid_table *ret, uid_t *ret_account)
+{
+	int r = forgive(subuid_read(SUBUID_FILE, ret));
+
+	*ret_account = subuid_owner(ret, uid);
+	return r;
+}
+
 /* Put aside by the supervisor: only the page of a root process that runs is
  * trusted. */
 static bool
@@ -107,21 +123,21 @@ is_aside(const struct sched_page *page, uint32_t queue)
 
 static int
 count_other(const struct conf *conf, const struct spool *sp, uint32_t queue,
-    uid_t uid, struct count *c)
+    uid_t uid, const struct subuid_table *subuids, struct count *c)
 {
 	struct spool other;
 	int r = spool_open(&other, sp->sys, conf->queue_base, queue);
 
 	if (r < 0)
 		return r;
-	r = count_queue(&other, uid, c);
+	r = count_queue(&other, uid, subuids, c);
 	spool_close(&other);
 	return r;
 }
 
 int
 count_user(const struct conf *conf, const struct spool *sp, uid_t uid,
-    struct count *ret)
+    const struct subuid_table *subuids, struct count *ret)
 {
 	static struct sched_page page;
 	uint32_t queues[QUEUE_NUM_MAX];
@@ -132,11 +148,12 @@ count_user(const struct conf *conf, const struct spool *sp, uid_t uid,
 	*ret = (struct count){ 0 };
 	if (n < 0)
 		return n;
-	r = forgive(count_queue(sp, uid, ret));
+	r = forgive(count_queue(sp, uid, subuids, ret));
 	for (i = 0; r == 0 && i < n; i++)
 		if (queues[i] != sp->queue &&
 		    !(known && is_aside(&page, queues[i])))
-			r = forgive(count_other(conf, sp, queues[i], uid, ret));
+			r = forgive(count_other(
+			    conf, sp, queues[i], uid, subuids, ret));
 	return r;
 }
 

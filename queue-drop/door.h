@@ -13,6 +13,7 @@
 #ifndef QUEUE_DROP_DOOR_H
 #define QUEUE_DROP_DOOR_H
 
+#include "base/subuid.h"
 #include "config/conf.h"
 #include "spool/accept.h"
 
@@ -56,9 +57,13 @@ struct count {
 	uint64_t messages, bytes, inodes;
 };
 
-/* sp is counted whatever state the supervisor gives it. */
+/* The user whose shares a user takes: the owner of a subordinate uid.
+ * subuid_done() always. */
+int count_account(uid_t uid, struct subuid_table *ret, uid_t *ret_account);
+/* The account, with its subordinate uids. sp is counted whatever state the
+ * supervisor gives it. */
 int count_user(const struct conf *conf, const struct spool *sp, uid_t uid,
-    struct count *ret);
+    const struct subuid_table *subuids, struct count *ret);
 /* Is a word of trusted_users this user: a number, or a name of /etc/passwd? No
  * other user database is asked: its modules would run with our rights. */
 bool count_is_trusted(const char *list, uid_t uid);
@@ -79,9 +84,10 @@ bool count_is_trusted(const char *list, uid_t uid);
 
 struct share {
 	const struct conf *conf;
-	uid_t uid;
+	uid_t uid;    /* of the account: the owner of a subordinate uid */
 	bool counted; /* else this user is free */
-	int file;     /* QUEUE_BASE/users/UID, or -1 */
+	struct subuid_table subuids;
+	int file; /* QUEUE_BASE/users/UID, or -1 */
 	uint32_t slot, slots;
 	uint64_t messages, bytes, inodes; /* that wait */
 	uint64_t told;                    /* bytes, in our slot */

@@ -226,7 +226,7 @@ check_waiting(struct share *s, const struct spool *sp)
 	struct count c;
 	int r;
 
-	r = count_user(s->conf, sp, s->uid, &c);
+	r = count_user(s->conf, sp, s->uid, &s->subuids, &c);
 	if (r < 0)
 		return refuse(
 		    s, "the waiting mail cannot be counted: %s", strerror(-r));
@@ -267,6 +267,8 @@ share_take(struct share *s, const struct conf *conf, const struct spool *sp)
 	    !count_is_trusted(conf->trusted_users, s->uid);
 	if (!s->counted)
 		return 0;
+	if (count_account(s->uid, &s->subuids, &s->uid) < 0)
+		return refuse(s, SUBUID_FILE ": cannot be read");
 	if (open_file(s) < 0 || take_slot(s) < 0 || check_rate(s, false) < 0)
 		return -1;
 	return check_waiting(s, sp);
@@ -297,5 +299,6 @@ share_done(struct share *s)
 {
 	if (s->counted)
 		io_close(&s->file);
+	subuid_done(&s->subuids);
 	s->counted = false;
 }

@@ -18,6 +18,7 @@
 static char top[64];
 static struct conf conf;
 static struct spool sp[2];
+static const struct subuid_table none;
 
 static void
 start(void)
@@ -74,17 +75,42 @@ Test(count, X6_names_of_the_user_in_all_queues)
 	put(0, "10000.0123456789abcdef", "other's");
 	put(0, "tmp.100.77.00000001", "other's");
 	put(0, "core", "nobody's");
-	cr_assert_eq(count_user(&conf, &sp[0], 1000, &c), 0);
+	cr_assert_eq(count_user(&conf, &sp[0], 1000, &none, &c), 0);
 	cr_expect_eq(c.messages, 2);
 	cr_expect_eq(c.inodes, 3);
 	cr_expect_eq(c.bytes, 10);
 	cr_assert_eq(waiting_write(&sp[1], rows, 3), 0);
-	cr_assert_eq(count_user(&conf, &sp[0], 1000, &c), 0);
+	cr_assert_eq(count_user(&conf, &sp[0], 1000, &none, &c), 0);
 	cr_expect_eq(c.messages, 7);
 	cr_expect_eq(c.inodes, 8);
 	cr_expect_eq(c.bytes, 710);
-	cr_assert_eq(count_user(&conf, &sp[0], 4711, &c), 0);
+	cr_assert_eq(count_user(&conf, &sp[0], 4711, &none, &c), 0);
 	cr_expect_eq(c.messages + c.inodes + c.bytes, 0);
+}
+
+/* mutation: queue-drop/count.c, is_of_user() compares the number alone;
+ * count_account() is the user. */
+Test(count, X36_drops_of_subordinate_uids_are_the_owners)
+{
+	struct subuid_table subuids;
+	struct count c;
+	char path[128];
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/subuid", top);
+	fd = open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
+	cr_assert_eq(write(fd, "1000:100000:65536\n", 18), 18);
+	close(fd);
+	cr_assert_eq(subuid_read(path, &subuids), 0);
+	put(0, "1000.0123456789abcdef", "12345");
+	put(1, "100000.0123456789abcdef", "12");
+	put(1, "tmp.165535.77.00000001", "123");
+	put(0, "165536.0123456789abcdef", "other's");
+	cr_assert_eq(count_user(&conf, &sp[0], 1000, &subuids, &c), 0);
+	cr_expect_eq(c.messages, 2);
+	cr_expect_eq(c.inodes, 3);
+	cr_expect_eq(c.bytes, 10);
+	subuid_done(&subuids);
 }
 
 Test(count, X6_what_todo_proc_tells)
@@ -135,7 +161,7 @@ Test(count, X5_limits_of_the_caller_hide_nothing)
 	while (n < 4096 && (fds[n] = dup(0)) >= 0)
 		n++;
 	if (n < 4096)
-		cr_expect_lt(count_user(&conf, &sp[0], 1000, &c), 0);
+		cr_expect_lt(count_user(&conf, &sp[0], 1000, &none, &c), 0);
 	while (n > 0)
 		close(fds[--n]);
 }
