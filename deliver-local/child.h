@@ -309,9 +309,11 @@ _Noreturn void serve_more(struct child_plan *plan, struct agent_delivery *d,
  *
  * The child of the delivery, which is already the user, waits here: it feeds
  * the program, keeps the first words that the program says, holds it to its
- * time, and ends all of its process group with it. SIGTERM to the calling
- * process, also from the kernel when its parent dies, ends the program early;
- * so SIGTERM and SIGCHLD are to be blocked when this is called. */
+ * time, and ends all processes of the program with it, those of other sessions
+ * too. A process of another user cannot be ended, and a program can end the
+ * child, which is its user: processes that are left then stay. SIGTERM to the
+ * calling process, also from the kernel when its parent dies, ends the program
+ * early; so SIGTERM and SIGCHLD are to be blocked when this is called. */
 
 #define COMMAND_OUTPUT_MAX 4096
 /* From SIGTERM to SIGKILL. */

@@ -16,6 +16,7 @@
 #include "base/io.h"
 
 #define PROGRAM_FILES 1024
+#define CHILDREN_READ 4096 /* octets of the list, of a round */
 
 enum stage {
 	STAGE_RUNS,
@@ -295,18 +296,63 @@ wait_for_end(struct run *r)
 	}
 }
 
+/* ---- processes that are left ---- */
+
+/* The number of children that got SIGKILL; others belong to another user. */
+static unsigned
+kill_children(void)
+{
+	char list[CHILDREN_READ + 1], *at = list, *end;
+	int fd = open("/proc/thread-self/children", O_RDONLY | O_CLOEXEC);
+	int64_t len = fd < 0 ? 0 : io_read_all(fd, list, CHILDREN_READ);
+	unsigned killed = 0;
+	long pid;
+
+	io_close(&fd);
+	list[len < 0 ? 0 : len] = '\0';
+	/* Each number has a blank behind it: one without is cut. */
+	while ((pid = strtol(at, &end, 10)) > 0 && *end == ' ') {
+		killed += kill((pid_t)pid, SIGKILL) == 0;
+		at = end;
+	}
+	return killed;
+}
+
+/* Ends processes of the program that have left its group. They are children of
+ * this process, or become children when the process between them ends. */
+static void
+end_left(struct run *r)
+{
+	const usec_t until = clock_mono() + COMMAND_GRACE;
+	pid_t pid;
+
+	r->deadline = until;
+	for (;;) {
+		const unsigned killed = kill_children();
+		struct pollfd fd = { .fd = r->sig, .events = POLLIN };
+
+		while ((pid = waitpid(-1, NULL, WNOHANG)) > 0)
+			continue;
+		if (pid < 0 || killed == 0 || clock_mono() >= until)
+			return;
+		if (poll(&fd, 1, poll_timeout(r)) > 0)
+			take_signal(r);
+	}
+}
+
 static void
 finish(struct run *r)
 {
 	int status = 0, reads = 0;
 
 	(void)kill(-r->pid, SIGKILL);
-	/* The last output of the program; a process in a session of its own
-	 * that still holds the pipe is not waited for. */
+	/* The last output of the program, not the output of a process that has
+	 * left the group. */
 	while (r->out >= 0 && reads++ < 32 && listen_once(r))
 		continue;
 	while (waitpid(r->pid, &status, 0) < 0 && errno == EINTR)
 		continue;
+	end_left(r);
 	if (r->cut != NULL)
 		verdict_set(r->verdict, AGENT_DEFERRED, "4.3.0",
 		    "program %s was ended: %s", r->c->name, r->cut);
@@ -345,6 +391,7 @@ command_run(
 		ret = -ENOMEM;
 	if (ret == 0)
 		ret = watch_signals(&r);
+	(void)prctl(PR_SET_CHILD_SUBREAPER, 1);
 	if (ret < 0)
 		verdict_error(ret_verdict, ret, "prepare the program");
 	else if (start(&r) == 0) {

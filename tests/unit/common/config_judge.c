@@ -113,6 +113,32 @@ Test(config_judge, X35_a_mailbox_holds_each_message_that_is_accepted)
 	expect_judged("mailbox_size_limit = 0\nmessage_size_limit = 2m\n", "");
 }
 
+/* mutation: common/config/check.c, check_mailbox_size() raises no default. */
+Test(config_judge, X35_the_default_of_a_mailbox_rises_with_that_of_a_message)
+{
+	static const struct {
+		const char *text;
+		uint64_t want;
+	} rows[] = {
+		{ "message_size_limit = 10m\n", 100u << 20 },
+		{ "message_size_limit = 200m\n", 200u << 20 },
+		{ "message_size_limit = 0\n", 0 },
+		{ "mailbox_size_limit = 0\n", 0 },
+		{ "mailbox_size_limit = 1g\n", 1u << 30 },
+	};
+	struct buf errors = { 0 };
+	struct conf conf;
+	size_t i;
+
+	for (i = 0; i < ARRAY_LEN(rows); i++) {
+		put("c", rows[i].text);
+		cr_assert_eq(conf_judge("c", &conf, &errors), 0);
+		cr_expect_eq(
+		    conf.mailbox_size_limit, rows[i].want, "%s", rows[i].text);
+		conf_done(&conf);
+	}
+}
+
 /* mutation: common/config/value.c, wrong_number() with the error alone. */
 Test(config_judge, a_number_below_zero_is_told_the_range)
 {

@@ -112,30 +112,6 @@ Test(config_load, without_a_file_everything_has_its_default)
 	cr_expect_null(conf.queue_base);
 }
 
-/* mutation: common/config/check.c, check_mailbox_size() raises no default. */
-Test(config_load, X35_the_default_of_a_mailbox_follows_that_of_a_message)
-{
-	static const struct {
-		const char *text;
-		uint64_t want;
-	} rows[] = {
-		{ "message_size_limit = 10m\n", 100u << 20 },
-		{ "message_size_limit = 200m\n", 200u << 20 },
-		{ "message_size_limit = 0\n", 0 },
-		{ "mailbox_size_limit = 0\n", 0 },
-		{ "mailbox_size_limit = 1g\n", 1u << 30 },
-	};
-	struct conf conf;
-	size_t i;
-
-	for (i = 0; i < ARRAY_LEN(rows); i++) {
-		load_text(rows[i].text, &conf);
-		cr_expect_eq(
-		    conf.mailbox_size_limit, rows[i].want, "%s", rows[i].text);
-		conf_done(&conf);
-	}
-}
-
 Test(config_load, limits_that_others_have_too_are_the_same)
 {
 	struct conf conf;

@@ -299,15 +299,28 @@ Test(command, D8_a_message_that_cannot_be_read, .fini = scratch_done)
 	cr_expect_eq(access(scratch_path("got"), F_OK), -1);
 }
 
-/* Who keeps the output open in a session of its own is not waited for. */
-Test(command, a_daemon_that_it_started_is_not_waited_for, .fini = scratch_done)
+/* mutation: deliver-local/command.c, end_left() does nothing; command_run()
+ * does not become the one that orphans go to. */
+Test(command, X37_processes_of_other_sessions_end_with_the_program,
+    .fini = scratch_done)
 {
+	static const char *const scripts[] = {
+		"setsid sleep 1000 & exit 0",
+		/* has the output open, and a process of its own below it */
+		"setsid sh -c 'setsid sleep 1000 & sleep 1000' & exit 0",
+		/* an orphan already, which ignores signals */
+		"(setsid sh -c 'trap \"\" HUP TERM INT; setsid sleep 1000 & "
+		"echo > ready; wait' &); until test -e ready; do :; done",
+		"for i in 1 2 3 4 5 6 7 8 9; do (setsid sleep 1000 &); done",
+	};
 	struct verdict v;
-	struct buf pid = { 0 };
+	size_t i;
 
-	run("setsid sleep 1000 & echo $! > pid; exit 0", &v);
-	cr_expect_eq(v.outcome, AGENT_SENT, "%s", v.text);
-	cr_assert_eq(scratch_read(scratch_path("pid"), &pid), 0);
-	kill((pid_t)strtol(buf_str(&pid), NULL, 10), SIGKILL);
-	buf_done(&pid);
+	for (i = 0; i < ARRAY_LEN(scripts); i++) {
+		run_with_fence(scripts[i], &v);
+		cr_expect_eq(v.outcome, AGENT_SENT, "%s", v.text);
+		cr_expect(fence_falls(), "%s", scripts[i]);
+		close(fence[0]);
+		cr_assert_eq(unlink(scratch_path("fence")), 0);
+	}
 }

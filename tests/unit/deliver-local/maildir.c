@@ -125,15 +125,6 @@ seam_close(int fd)
 	return failed ? -1 : 0;
 }
 
-static struct statvfs disk; /* answer of the file system */
-
-static int
-seam_fstatvfs(int fd UNUSED, struct statvfs *out)
-{
-	*out = disk;
-	return 0;
-}
-
 static const struct spool_sys seam = {
 	.openat = seam_openat,
 	.write = seam_write,
@@ -142,12 +133,10 @@ static const struct spool_sys seam = {
 	.unlinkat = seam_unlinkat,
 	.fsync = seam_fsync,
 	.close = seam_close,
-	.fstatvfs = seam_fstatvfs,
+	.fstatvfs = fstatvfs,
 };
 
 static uint64_t deliveries;
-static struct mailbox_room room; /* of the next delivery */
-static char why[ROOM_TEXT_SIZE]; /* of the last one */
 
 static int
 deliver(const char *path, const void *content, size_t len, const char **step)
@@ -155,7 +144,6 @@ deliver(const char *path, const void *content, size_t len, const char **step)
 	struct maildir md = { .sys = &seam,
 		.path = path,
 		.host = "a/b:c",
-		.room = room,
 		.delivery = deliveries++ };
 	struct message m;
 	int r;
@@ -165,7 +153,6 @@ deliver(const char *path, const void *content, size_t len, const char **step)
 	scratch_message_done(&m);
 	if (step != NULL)
 		*step = md.step;
-	memcpy(why, md.room.text, sizeof(why));
 	return r;
 }
 
@@ -305,67 +292,6 @@ Test(maildir, names_are_never_used_twice, .fini = scratch_done)
 		cr_assert_eq(deliver(scratch_path("m"), TEXT("x"), NULL), 0);
 	}
 	cr_expect_eq(count("m", "new"), 200);
-}
-
-/* ---- room ---- */
-
-/* Three files of 4096 octets at least. mutation: deliver-local/maildir.c,
- * check_room() counts new/ alone; deliver-local/room.c, a file counts its
- * size. */
-Test(maildir, X35_the_mailbox_of_the_system_ends_at_its_limit,
-    .fini = scratch_done)
-{
-	const char *path = scratch_path("m");
-	char name[256];
-
-	room.size_limit = 3 * MAILBOX_ROOM_FILE;
-	cr_assert_eq(deliver(path, TEXT("a"), NULL), 0);
-	cr_assert_eq(deliver(path, TEXT("b"), NULL), 0);
-	cr_assert_eq(scratch_count(scratch_path("m/new"), name), 2);
-	cr_assert_eq(rename(scratch_path("m/new/%s", name),
-			 scratch_path("m/cur/%s:2,S", name)),
-	    0);
-	cr_assert_eq(deliver(path, TEXT("c"), NULL), 0);
-	cr_expect_eq(deliver(path, TEXT("d"), NULL), -EFBIG);
-	cr_expect_str_eq(why,
-	    "mailbox full: 12288 octets, and with this message more than "
-	    "mailbox_size_limit (12288); remove mail from the mailbox, or "
-	    "raise the limit");
-	cr_expect_eq(count("m", "new"), 2);
-	cr_expect_eq(count("m", "tmp"), 0);
-	cr_assert_eq(unlink(scratch_path("m/cur/%s:2,S", name)), 0);
-	cr_expect_eq(deliver(path, TEXT("d"), NULL), 0, "room again");
-	room.size_limit = 0;
-	cr_expect_eq(deliver(path, TEXT("e"), NULL), 0, "no limit");
-}
-
-/* mutation: deliver-local/maildir.c, check_room() does not ask
- * mailbox_room_disk(). */
-Test(
-    maildir, D61_a_maildir_leaves_the_reserve_of_its_disk, .fini = scratch_done)
-{
-	const char *path = scratch_path("m");
-
-	room.reserve = (struct room_want){ 400, 40, ROOM_SYSTEM };
-	disk = (struct statvfs){ .f_frsize = 1,
-		.f_blocks = 1000,
-		.f_bavail = 301,
-		.f_files = 1000,
-		.f_favail = 30 };
-	cr_expect_eq(deliver(path, TEXT("x"), NULL), 0);
-	disk.f_bavail = 300;
-	cr_expect_eq(deliver(path, TEXT("x"), NULL), -ENOSPC);
-	cr_expect_neq(why[0], '\0');
-	disk.f_bavail = 301;
-	disk.f_favail = 29;
-	cr_expect_eq(deliver(path, TEXT("x"), NULL), -ENOSPC);
-	disk.f_blocks = 0;
-	cr_expect_eq(deliver(path, TEXT("x"), NULL), 0, "size not told");
-	disk.f_blocks = 1000;
-	disk.f_favail = 30;
-	disk.f_flag = ST_RDONLY;
-	cr_expect_eq(deliver(path, TEXT("x"), NULL), 0, "writing tells");
-	cr_expect_eq(count("m", "new"), 3);
 }
 
 /* ---- order and faults ---- */
