@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -241,6 +242,27 @@ check_waiting(struct share *s, const struct spool *sp)
 
 /* ---- one door ---- */
 
+/* The first door that comes makes the file, for the owner or for a subordinate
+ * uid, and all doors of the account write it by their group. An earlier version
+ * made files of mode 0600. In a sticky directory O_CREAT may not meet the file
+ * of another uid (fs.protected_regular). */
+static int
+open_shared(const char *path)
+{
+	const int flags = O_RDWR | O_NOFOLLOW | O_CLOEXEC;
+	struct stat st;
+	int fd = open(path, flags);
+
+	if (fd < 0 && errno == ENOENT)
+		fd = open(path, flags | O_CREAT | O_EXCL, 0660);
+	if (fd < 0 && errno == EEXIST)
+		fd = open(path, flags);
+	if (fd >= 0 && fstat(fd, &st) == 0 && st.st_uid == geteuid() &&
+	    (st.st_mode & 0777) != 0660)
+		(void)fchmod(fd, 0660);
+	return fd;
+}
+
 static int
 open_file(struct share *s)
 {
@@ -249,8 +271,7 @@ open_file(struct share *s)
 	    s->conf->queue_base, (unsigned)s->uid);
 
 	if (n < (int)sizeof(path))
-		s->file =
-		    open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+		s->file = open_shared(path);
 	if (s->file >= 0)
 		return 0;
 	s->error = -errno;

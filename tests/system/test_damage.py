@@ -239,7 +239,7 @@ class FileSystem(SystemTest):
         self.mounted(i, "size=64m,nr_inodes=300,mode=755")
         i.start()
         free = os.statvfs(i.base).f_favail
-        for n in range(free - 90):
+        for n in range(free - 40):
             (i.base / f"filler{n}").touch()
         done = i.inject(HELLO, "alice@test.example", check=False)
         self.assertEqual(done.returncode, 75, done.stderr)

@@ -46,7 +46,7 @@ TestSuite(room, .init = set_up, .fini = tear_down);
 /* mutation: qscheduler/queues/base.c: check_room() ignores the reserve. */
 Test(room, D46_a_reserve_that_is_not_free_is_told_with_its_figures)
 {
-	static const struct room_want want = { UINT64_MAX, 0 };
+	static const struct room_want want = { UINT64_MAX, 0, ROOM_USER };
 	struct base_room room = { 0 };
 	char begin[160];
 
@@ -64,7 +64,7 @@ Test(room, D46_a_reserve_that_is_not_free_is_told_with_its_figures)
 Test(room, D46_a_little_more_than_the_reserve_is_room_and_scarce)
 {
 	struct base_room room = { .error = -ENOSPC, .text = "as it was" };
-	struct room_want want = { 0, 0 };
+	struct room_want want = { 0, 0, ROOM_USER };
 	struct statvfs v;
 
 	cr_assert_eq(statvfs(path, &v), 0);
