@@ -196,6 +196,9 @@ receives() { # HOME USER TEXT
 	mail_to "$2" "$3" && until_true arrived_in "$1" "$3"
 }
 
+bounds() {
+	want 'the processes of the unit are bounded' is TasksMax 8192
+}
 journal() {
 	want 'no warning is an error' refused in_journal 'error: ' -p 4..4
 	want 'ready has priority info' in_journal 'ready: ' -p 6..6
@@ -390,6 +393,7 @@ inside_first() {
 	want 'is started' until_true is ActiveState active
 	want 'the status' status_has '^[0-9]+ queues open'
 	want 'delivers' receives /home/alice alice first
+	bounds
 	journal
 	reloads
 	checks
