@@ -1,10 +1,13 @@
 #include "deliver-local/child.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -33,8 +36,9 @@ struct attempt {
 	int sub[NSUBS];
 	int fd;
 	char name[NAME_MAX + 1];
-	bool named;  /* written under its name in tmp/ */
-	bool in_new; /* the name is in new/ */
+	uint64_t written; /* octets of the message in the file */
+	bool named;       /* written under its name in tmp/ */
+	bool in_new;      /* the name is in new/ */
 };
 
 static int
@@ -155,20 +159,36 @@ open_anew(struct attempt *a)
 
 /* ---- room ---- */
 
-/* Adds the files of a directory to *size, as far as they matter. */
+/* The octets of a file by the field S of its name (Maildir++), else by a call.
+ */
+static uint64_t
+file_size(int dir, const char *name)
+{
+	const char *field = strstr(name, ",S=");
+	struct stat st;
+
+	if (field != NULL && isdigit((unsigned char)field[3]))
+		return strtoull(field + 3, NULL, 10);
+	return fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0
+	    ? 0
+	    : (uint64_t)st.st_size;
+}
+
+/* Adds the files of a directory to *size, up to above the limit. */
 static int
 add_files(struct attempt *a, int dir, uint64_t *size)
 {
+	const uint64_t limit = a->md->room.size_limit;
 	struct dir_names names;
 	const char *name;
-	struct stat st;
+	uint64_t more;
 	int r = 0;
 
 	dir_names_begin(&names, dir);
-	while (r == 0 && *size <= a->md->room.size_limit &&
+	while (r == 0 && *size <= limit &&
 	    (name = dir_names_next(&names, &r)) != NULL) {
-		if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0)
-			*size += mailbox_room_of_file((uint64_t)st.st_size);
+		more = mailbox_room_of_file(file_size(dir, name));
+		*size += more <= limit ? more : limit + 1;
 		r = progress(a);
 	}
 	if (r < 0)
@@ -176,34 +196,47 @@ add_files(struct attempt *a, int dir, uint64_t *size)
 	return r;
 }
 
-/* Deliveries at the same time do not count each other's message. */
+/* The mail is counted under a lock, which ends with the attempt: the next
+ * delivery counts this message, too. */
 static int
-check_room(struct attempt *a, const struct message *m)
+check_size(struct attempt *a, uint64_t len)
 {
 	struct mailbox_room *room = &a->md->room;
 	uint64_t size = 0;
-	int r = 0;
+	int r;
 
-	if (room->size_limit > 0) {
+	if (room->size_limit == 0)
+		return 0;
+	if (a->sys->flock(a->dir, LOCK_EX) < 0)
+		return fail(a, "lock the maildir");
+	r = progress(a);
+	if (r == 0)
 		r = add_files(a, a->sub[SUB_NEW], &size);
-		if (r == 0)
-			r = add_files(a, a->sub[SUB_CUR], &size);
-		if (r == 0)
-			r = mailbox_room_size(
-			    room, size, mailbox_room_of_file(m->len));
-	}
+	if (r == 0)
+		r = add_files(a, a->sub[SUB_CUR], &size);
 	return r < 0 ? r
-		     : mailbox_room_disk(room, a->sys, a->sub[SUB_NEW], m->len);
+		     : mailbox_room_size(room, size, mailbox_room_of_file(len));
+}
+
+static int
+check_room(struct attempt *a, const struct message *m)
+{
+	int r = check_size(a, m->len);
+
+	return r < 0
+	    ? r
+	    : mailbox_room_disk(&a->md->room, a->sys, a->sub[SUB_NEW], m->len);
 }
 
 /* ---- the file ---- */
 
-/* `/` and `:` of a host name would end the name or look like flags. */
+/* `/` and `:` of a host name would end the name or look like flags. The size is
+ * in the name where the next delivery counts. */
 static void
 make_name(struct attempt *a, int try)
 {
 	usec_t now = clock_wall();
-	char host[128];
+	char host[128], size[32] = "";
 	size_t i;
 
 	snprintf(host, sizeof(host), "%s", a->md->host);
@@ -211,9 +244,12 @@ make_name(struct attempt *a, int try)
 		if (host[i] == '/' || host[i] == ':' ||
 		    (unsigned char)host[i] <= 0x20)
 			host[i] = '_';
-	snprintf(a->name, sizeof(a->name), "%lld.M%06dP%ldQ%lluR%d.%s",
+	if (a->md->room.size_limit > 0 && a->written > 0)
+		snprintf(size, sizeof(size), ",S=%" PRIu64, a->written);
+	snprintf(a->name, sizeof(a->name), "%lld.M%06dP%ldQ%lluR%d.%s%s",
 	    (long long)(now / USEC_PER_SEC), (int)(now % USEC_PER_SEC),
-	    (long)a->md->pid, (unsigned long long)a->md->delivery, try, host);
+	    (long)a->md->pid, (unsigned long long)a->md->delivery, try, host,
+	    size);
 }
 
 static bool
@@ -270,6 +306,7 @@ write_all(struct attempt *a, const char *data, size_t len)
 			return fail(a, "write");
 		data += n;
 		len -= (size_t)n;
+		a->written += (uint64_t)n;
 		r = progress(a);
 		if (r < 0)
 			return r;

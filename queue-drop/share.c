@@ -289,7 +289,9 @@ share_take(struct share *s, const struct conf *conf, const struct spool *sp)
 	if (!s->counted)
 		return 0;
 	if (count_account(s->uid, &s->subuids, &s->uid) < 0)
-		return refuse(s, SUBUID_FILE ": cannot be read");
+		return refuse(s,
+		    "too few descriptors or too little memory to "
+		    "read " SUBUID_FILE);
 	if (open_file(s) < 0 || take_slot(s) < 0 || check_rate(s, false) < 0)
 		return -1;
 	return check_waiting(s, sp);
