@@ -4,18 +4,17 @@
  *	door     all of it in order, and the answer
  *	closed   why the gate is closed
  *	share    limits of one user
- *	count    the waiting mail of one user
  *	stream   the records on standard input
  *
  * A part calls only parts below it; base/guard.h has the process and the paths
- * that it trusts.
+ * that it trusts, submit/use.h counts the mail of one user.
  */
 #ifndef QUEUE_DROP_DOOR_H
 #define QUEUE_DROP_DOOR_H
 
-#include "base/subuid.h"
 #include "config/conf.h"
 #include "spool/accept.h"
+#include "submit/use.h"
 
 /* ---- stream: -errno of read(), -EPROTO for anything but records ----
  *
@@ -48,26 +47,6 @@ int stream_short(
 /* 0 at the end of the input, -EPROTO when more follows. */
 int stream_end(struct stream *s);
 
-/* ---- count: -errno for an error that the caller's limits bring about ----
- *
- * The mail of one user in all queues of an instance. A queue that cannot be
- * read for any other reason counts as nothing. */
-
-struct count {
-	uint64_t messages, bytes, inodes;
-};
-
-/* The user whose shares a user takes: the owner of a subordinate uid.
- * subuid_done() always. */
-int count_account(uid_t uid, struct subuid_table *ret, uid_t *ret_account);
-/* The account, with its subordinate uids. sp is counted whatever state the
- * supervisor gives it. */
-int count_user(const struct conf *conf, const struct spool *sp, uid_t uid,
-    const struct subuid_table *subuids, struct count *ret);
-/* Is a word of trusted_users this user: a number, or a name of /etc/passwd? No
- * other user database is asked: its modules would run with our rights. */
-bool count_is_trusted(const char *list, uid_t uid);
-
 /* ---- share: -1 with the reason: "5000 messages of uid 1000 wait, the limit is
  * 5000 (user_message_limit)" ----
  *
@@ -84,15 +63,14 @@ bool count_is_trusted(const char *list, uid_t uid);
 
 struct share {
 	const struct conf *conf;
-	uid_t uid;    /* of the account: the owner of a subordinate uid */
+	uid_t uid;    /* the account, waiting_account() */
 	bool counted; /* else this user is free */
-	struct subuid_table subuids;
-	int file; /* QUEUE_BASE/users/UID, or -1 */
+	int file;     /* QUEUE_BASE/users/UID, or -1 */
 	uint32_t slot, slots;
-	uint64_t messages, bytes, inodes; /* that wait */
-	uint64_t told;                    /* bytes, in our slot */
+	struct use use; /* without submissions under way */
+	uint64_t told;  /* bytes, in our slot */
 	int error; /* -errno of QUEUE_BASE/users/UID; 0: a limit is reached */
-	char reason[160];
+	char reason[USE_REASON_SIZE];
 };
 
 /* Before the message is read; sp is the queue that it is for. */

@@ -13,18 +13,11 @@
 
 #include "base/clock.h"
 #include "base/io.h"
+#include "base/subuid.h"
+#include "spool/waiting.h"
 
-#define SLOT_WAIT    10  /* seconds, for a slot or the rate */
-#define SLOTS_MAX    250 /* without a limit */
-#define TELL_EVERY   ((uint64_t)1 << 20)
-#define RATE_WINDOW  (60 * USEC_PER_SEC)
-
-/* The file: the rate at its beginning, then a number for each slot. The bytes
- * that are locked lie behind all of it. */
-#define AT_RATE      0
-#define AT_SLOT(i)   ((off_t)64 + 8 * (off_t)(i))
-#define LOCK_RATE    ((off_t)1 << 20)
-#define LOCK_SLOT(i) (LOCK_RATE + 1 + (off_t)(i))
+#define SLOT_WAIT  10 /* seconds, for a slot or the rate */
+#define TELL_EVERY ((uint64_t)1 << 20)
 
 static int refuse(struct share *s, const char *fmt, ...) PRINTF(2, 3);
 static int
@@ -39,18 +32,6 @@ refuse(struct share *s, const char *fmt, ...)
 }
 
 /* ---- locks ---- */
-
-static int
-lock(int fd, int command, off_t at, short type)
-{
-	struct flock l = {
-		.l_type = type, .l_whence = SEEK_SET, .l_start = at, .l_len = 1
-	};
-
-	if (fcntl(fd, command, &l) < 0)
-		return -errno;
-	return l.l_type == F_UNLCK ? 0 : 1;
-}
 
 static void
 on_alarm(int sig UNUSED)
@@ -68,7 +49,7 @@ lock_within(int fd, off_t at, unsigned seconds)
 
 	(void)sigaction(SIGALRM, &wake, &before);
 	(void)alarm(seconds);
-	r = lock(fd, F_OFD_SETLKW, at, F_WRLCK);
+	r = use_lock(fd, F_OFD_SETLKW, at, F_WRLCK);
 	(void)alarm(0);
 	(void)sigaction(SIGALRM, &before, NULL);
 	(void)alarm(left > seconds ? left - seconds : left > 0);
@@ -82,7 +63,7 @@ static int
 tell(struct share *s, uint64_t value)
 {
 	const ssize_t n =
-	    pwrite(s->file, &value, sizeof(value), AT_SLOT(s->slot));
+	    pwrite(s->file, &value, sizeof(value), USE_AT_SLOT(s->slot));
 
 	s->told = value;
 	if (n == sizeof(value))
@@ -99,10 +80,11 @@ take_slot(struct share *s)
 
 	for (i = 0; r < 0 && i < s->slots; i++) {
 		s->slot = (first + i) % s->slots;
-		r = lock(s->file, F_OFD_SETLK, LOCK_SLOT(s->slot), F_WRLCK);
+		r = use_lock(
+		    s->file, F_OFD_SETLK, USE_LOCK_SLOT(s->slot), F_WRLCK);
 	}
 	if (r < 0) /* any of them */
-		r = lock_within(s->file, LOCK_SLOT(s->slot), SLOT_WAIT);
+		r = lock_within(s->file, USE_LOCK_SLOT(s->slot), SLOT_WAIT);
 	if (r < 0)
 		return refuse(s,
 		    "%" PRIu32 " submissions of uid %u are under way "
@@ -112,27 +94,6 @@ take_slot(struct share *s)
 		return refuse(
 		    s, "users/%u: cannot be written", (unsigned)s->uid);
 	return 0;
-}
-
-/* Adds the messages that other doors are reading, and their bytes. A number in
- * a slot without lock was left by a killed door. */
-static void
-count_slots(const struct share *s, uint64_t *ret_doors, uint64_t *ret_bytes)
-{
-	uint64_t value;
-	uint32_t i;
-
-	*ret_doors = *ret_bytes = 0;
-	for (i = 0; i < s->slots; i++) {
-		if (i == s->slot ||
-		    pread(s->file, &value, sizeof(value), AT_SLOT(i)) !=
-			sizeof(value) ||
-		    value == 0 ||
-		    lock(s->file, F_OFD_GETLK, LOCK_SLOT(i), F_WRLCK) != 1)
-			continue;
-		++*ret_doors;
-		*ret_bytes += value - 1;
-	}
 }
 
 /* ---- the rate ---- */
@@ -145,20 +106,15 @@ pay_rate(struct share *s, bool pay)
 {
 	const usec_t now = clock_wall();
 	const uint32_t rate = s->conf->user_message_rate;
-	int64_t mark = 0;
+	int64_t mark = use_rate_mark(s->file, now);
 	ssize_t n;
 
-	if (pread(s->file, &mark, sizeof(mark), AT_RATE) != sizeof(mark) ||
-	    mark < now)
-		mark = now;
-	if (mark > now + RATE_WINDOW)
-		mark = now + RATE_WINDOW;
-	mark += RATE_WINDOW / (usec_t)rate;
-	if (mark > now + RATE_WINDOW)
+	mark += USE_RATE_WINDOW / (usec_t)rate;
+	if (mark > now + USE_RATE_WINDOW)
 		return -EAGAIN;
 	if (!pay)
 		return 0;
-	n = pwrite(s->file, &mark, sizeof(mark), AT_RATE);
+	n = pwrite(s->file, &mark, sizeof(mark), USE_AT_RATE);
 	if (n == sizeof(mark))
 		return 0;
 	s->error = n < 0 ? -errno : -ENOSPC;
@@ -172,10 +128,10 @@ check_rate(struct share *s, bool pay)
 
 	if (s->conf->user_message_rate == 0)
 		return 0;
-	r = lock_within(s->file, LOCK_RATE, SLOT_WAIT);
+	r = lock_within(s->file, USE_LOCK_RATE, SLOT_WAIT);
 	if (r == 0)
 		r = pay_rate(s, pay);
-	(void)lock(s->file, F_OFD_SETLK, LOCK_RATE, F_UNLCK);
+	(void)use_lock(s->file, F_OFD_SETLK, USE_LOCK_RATE, F_UNLCK);
 	if (r == 0)
 		return 0;
 	return refuse(s,
@@ -186,58 +142,30 @@ check_rate(struct share *s, bool pay)
 
 /* ---- waiting mail ---- */
 
+/* May `own` come to what the user has, other submissions under way included? */
 static int
-check_messages(struct share *s, uint64_t others)
+check_use(struct share *s, const struct use *own)
 {
-	const struct conf *c = s->conf;
-	const uint64_t messages = s->messages + others;
-	const uint64_t inodes = s->inodes + others;
+	struct use there;
 
-	if (c->user_message_limit != 0 && messages >= c->user_message_limit)
-		return refuse(s,
-		    "%" PRIu64 " messages of uid %u wait, the limit is %" PRIu32
-		    " (user_message_limit)",
-		    messages, (unsigned)s->uid, c->user_message_limit);
-	if (c->user_inode_limit != 0 && inodes >= c->user_inode_limit)
-		return refuse(s,
-		    "%" PRIu64 " files of uid %u wait, the limit is %" PRIu32
-		    " (user_inode_limit)",
-		    inodes, (unsigned)s->uid, c->user_inode_limit);
-	return 0;
-}
-
-static int
-check_bytes(struct share *s, uint64_t others, uint64_t own)
-{
-	const uint64_t limit = s->conf->user_size_limit;
-	const uint64_t bytes = s->bytes + others + own;
-
-	if (limit == 0 || bytes <= limit)
-		return 0;
-	return refuse(s,
-	    "%" PRIu64 " bytes of uid %u wait, the limit is %" PRIu64
-	    " (user_size_limit)",
-	    bytes, (unsigned)s->uid, limit);
+	use_of_slots(s->file, s->slots, s->slot, &there);
+	use_add(&there, &s->use);
+	/* One more door is no reason to end this one. */
+	if (own->messages == 0)
+		there.messages = there.inodes = 0;
+	return use_check(s->conf, s->uid, &there, own, s->reason);
 }
 
 static int
 check_waiting(struct share *s, const struct spool *sp)
 {
-	uint64_t doors, bytes;
-	struct count c;
-	int r;
+	int r = use_count(s->conf, sp, s->uid, &s->use);
 
-	r = count_user(s->conf, sp, s->uid, &s->subuids, &c);
 	if (r < 0)
 		return refuse(
 		    s, "the waiting mail cannot be counted: %s", strerror(-r));
-	s->messages = c.messages;
-	s->bytes = c.bytes;
-	s->inodes = c.inodes;
-	count_slots(s, &doors, &bytes);
-	if (check_messages(s, doors) < 0)
-		return -1;
-	return check_bytes(s, bytes, 1);
+	return check_use(
+	    s, &(struct use){ .messages = 1, .bytes = 1, .inodes = 1 });
 }
 
 /* ---- one door ---- */
@@ -281,14 +209,16 @@ open_file(struct share *s)
 int
 share_take(struct share *s, const struct conf *conf, const struct spool *sp)
 {
-	*s = (struct share){ .conf = conf, .uid = getuid(), .file = -1 };
-	s->slots = conf->user_process_limit == 0 ? SLOTS_MAX
-						 : conf->user_process_limit;
-	s->counted = s->uid != 0 && !sp->private &&
-	    !count_is_trusted(conf->trusted_users, s->uid);
+	const int r = use_accounts_read(SUBUID_FILE);
+
+	*s = (struct share){ .conf = conf,
+		.uid = waiting_account(getuid()),
+		.file = -1,
+		.slots = use_slots(conf) };
+	s->counted = !use_is_free(conf, sp, s->uid);
 	if (!s->counted)
 		return 0;
-	if (count_account(s->uid, &s->subuids, &s->uid) < 0)
+	if (r < 0)
 		return refuse(s,
 		    "too few descriptors or too little memory to "
 		    "read " SUBUID_FILE);
@@ -300,15 +230,12 @@ share_take(struct share *s, const struct conf *conf, const struct spool *sp)
 int
 share_grows(struct share *s, uint64_t bytes)
 {
-	uint64_t doors, others;
-
 	if (!s->counted || bytes < s->told + TELL_EVERY)
 		return 0;
 	if (tell(s, bytes + 1) < 0)
 		return refuse(
 		    s, "users/%u: cannot be written", (unsigned)s->uid);
-	count_slots(s, &doors, &others);
-	return check_bytes(s, others, bytes);
+	return check_use(s, &(struct use){ .bytes = bytes });
 }
 
 int
@@ -322,6 +249,5 @@ share_done(struct share *s)
 {
 	if (s->counted)
 		io_close(&s->file);
-	subuid_done(&s->subuids);
 	s->counted = false;
 }

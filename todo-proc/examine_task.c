@@ -251,6 +251,7 @@ examine_task_work(struct sync_task *task)
 
 	if (fd >= 0) {
 		e->mtime_wall = clock_usec(st.st_mtim);
+		e->owner = st.st_uid;
 		r = inspect(e, fd);
 	}
 	if (r == 0)

@@ -24,6 +24,7 @@ struct examine_task {
 	/* Done. */
 	struct queue_file file;
 	usec_t mtime_wall;
+	uid_t owner;      /* of the file */
 	uint32_t pending; /* recipients without a mark */
 	struct buf sender, census, destinations;
 	struct buf rcpts; /* as they stand in the file; empty: not few */

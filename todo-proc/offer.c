@@ -222,8 +222,10 @@ offer(struct todo *t, struct examination *e)
 	/* The scan that each link begins with finds it. */
 	r = e->era == t->era && t->send != NULL ? send_message(t, &e->t)
 						: -EALREADY;
-	if (r == 0)
+	if (r == 0) {
 		offered_add(&t->offered, e->t.inode, e->t.mtime_wall, t->now);
+		waiting_offered(t, &e->t);
+	}
 	return r;
 }
 

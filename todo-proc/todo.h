@@ -8,7 +8,8 @@
  *	bells     doorbells
  *	pickup    a drop is moved into incoming/
  *	examine   files are checked, counted, or moved to corrupt/
- *	waiting   the mail of each user, for the shares at the door
+ *	waiting   the mail of each user, for the shares
+ *	table     the counts of users
  *	walk      a directory is read, a part at a time
  *	disk      the threads that wait for the disk
  *	todo      clocks, and the beginning of a turn
@@ -50,7 +51,7 @@ struct walk_found {
 	int result; /* of the work */
 	union {
 		struct picked picked;    /* maildrop/ */
-		struct waiting_user one; /* the counts: its owner, its size */
+		struct waiting_user one; /* the counts: what it adds */
 	} u;
 };
 
@@ -115,10 +116,11 @@ struct prepares {
 	uint32_t first, count;
 };
 
-/* Users by uid + 1, open addressing: 0 is free. */
-#define WAITING_PLACES 1024
+/* Submitters, open addressing. It grows: every user who has
+ * mail in the queue has a row. */
 struct waiting_table {
-	struct waiting_user rows[WAITING_PLACES];
+	struct waiting_user *rows; /* by uid + 1; 0: free */
+	uint32_t places, count;
 };
 
 struct waiting {
@@ -126,9 +128,12 @@ struct waiting {
 	uint32_t dir; /* the one that is walked */
 	bool running, wanted;
 	bool writing; /* a thread writes the file */
-	bool seen;    /* the last walk found something of a user */
+	bool seen;    /* the last walk found mail of a user with limits */
 	bool publish; /* the counts differ from the file */
+	bool short_of_memory; /* for the walk that is under way */
 	usec_t began_at, not_before, quiet_at, published_at;
+	usec_t began_wall;            /* of the walk that is under way */
+	usec_t walked_wall;           /* of the last one: its beginning */
 	struct waiting_table counted; /* for the file */
 	struct waiting_table fresh;   /* by the walk that is under way */
 	struct waiting_table since;   /* came since that walk began */
@@ -227,20 +232,23 @@ void walk_end(struct walk *w);
 /* ---- waiting ----
  *
  * The mail of each user that waits in this queue, for the shares at the door
- * (spool/waiting.h): counted by walks over incoming/, active/, deferred/ and
- * hold/, by the owners of the files; a drop that is picked up is added at once.
- * So mail that comes is known within WAITING_TELL, mail that goes by the next
- * walk. A walk does not begin before WAITING_SHARE times the duration of the
- * last one has passed, nor before a file of a user was seen: where no user
- * comes through the door, this costs one walk at the start.
+ * and of expansions (spool/waiting.h): counted by walks over incoming/,
+ * active/, deferred/ and hold/. A file counts for its owner; of a file that the
+ * system owns the walk reads the trailer, which names the submitter. A drop
+ * that is picked up, and a message of the system that is offered, are added at
+ * once. So mail that comes is known within WAITING_TELL, mail that goes by the
+ * next walk. A walk does not begin before WAITING_SHARE times the duration of
+ * the last one has passed. Where no user has limits, one walk in
+ * WAITING_SELDOM keeps the figures for `qctl shares'.
  *
  * A file that moves while a walk is under way can be missed by it, or be
  * counted twice. What queue-send says comes just before such a move, so a walk
  * that is wanted for that waits for WAITING_EVERY. */
 
-#define WAITING_EVERY USEC_PER_SEC
-#define WAITING_SHARE 50
-#define WAITING_TELL  (USEC_PER_SEC / 10)
+#define WAITING_EVERY  USEC_PER_SEC
+#define WAITING_SHARE  50
+#define WAITING_TELL   (USEC_PER_SEC / 10)
+#define WAITING_SELDOM (600 * USEC_PER_SEC)
 
 void waiting_init(struct todo *t);
 void waiting_done(struct todo *t);
@@ -248,9 +256,21 @@ void waiting_done(struct todo *t);
 void waiting_leave(struct todo *t);
 /* A drop of this user came to incoming/. */
 void waiting_picked_up(struct todo *t, uid_t uid, uint64_t bytes);
+/* A message of incoming/ was examined, and is offered for the first time. */
+void waiting_offered(struct todo *t, const struct examine_task *e);
 /* queue-send works: files that were counted may have gone. */
 void waiting_changed(struct todo *t);
 usec_t waiting_work(struct todo *t);
+
+/* ---- table ---- */
+
+/* Adds to the row of more->uid, which is made. -ENOMEM. */
+int waiting_table_add(struct waiting_table *t, const struct waiting_user *more);
+/* Copies the rows, t->count of them; their number. */
+uint32_t
+waiting_table_rows(const struct waiting_table *t, struct waiting_user *out);
+/* Drops all rows. */
+void waiting_table_clear(struct waiting_table *t);
 
 /* ---- examine ----
  *

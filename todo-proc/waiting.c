@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/io.h"
 #include "log/log.h"
 
 #define QUIET_EVERY (60 * USEC_PER_SEC)
@@ -24,60 +25,68 @@ static const struct walk_kind kinds[] = {
 struct writing {
 	struct disk_task task; /* first */
 	const struct spool *sp;
-	size_t count;
-	struct waiting_user rows[WAITING_PLACES];
+	usec_t walked_wall;
+	uint32_t count;
+	struct waiting_user rows[];
 };
 
-/* ---- counts ---- */
-
-/* The row of a user, made if there is room. A row holds uid + 1, since 0 is
- * free. A user for whom there is no room is not counted. */
-static struct waiting_user *
-row_of(struct waiting_table *table, uid_t uid)
-{
-	const uid_t key = uid + 1;
-	uint32_t i, at = (uint32_t)uid * 2654435761u;
-
-	for (i = 0; i < WAITING_PLACES; i++, at++) {
-		struct waiting_user *row = &table->rows[at % WAITING_PLACES];
-
-		if (row->uid == key)
-			return row;
-		if (row->uid == 0) {
-			row->uid = key;
-			return row;
-		}
-	}
-	return NULL;
-}
-
-static void
-count(struct waiting_table *table, uid_t uid, uint64_t bytes)
-{
-	struct waiting_user *row = row_of(table, uid);
-
-	if (row == NULL)
-		return;
-	row->messages++;
-	row->bytes += bytes;
-}
-
-/* Mail that did not come through the door is counted for no user. */
+/* Root and the system's own users are counted to be shown: no limit is on them,
+ * so nothing need be known of them soon. */
 static bool
-is_ours(const struct todo *t, uid_t uid)
+is_free(const struct todo *t, uid_t uid)
 {
-	return uid == 0 ||
-	    (!t->sp.private &&
-		(uid == t->sp.owner[SPOOL_INCOMING] ||
-		    uid == t->sp.owner[SPOOL_ACTIVE]));
+	return uid == 0 || t->sp.private || waiting_is_made(&t->sp, uid);
 }
 
 /* ---- the walk ---- */
+
+/* Until the first walk has ended the counts of the process before this one
+ * hold. */
+static void
+take_old_counts(struct todo *t)
+{
+	struct waiting *x = &t->waiting;
+	struct waiting_file f;
+	struct waiting_user row;
+	uint64_t i;
+	int r = waiting_open(&t->sp, &f);
+
+	for (i = 0; r == 0 && i < f.count; i++) {
+		r = waiting_row(&f, i, &row);
+		if (r == 0)
+			r = waiting_table_add(&x->counted, &row);
+	}
+	if (r == 0)
+		x->walked_wall = f.walked_wall;
+	waiting_close(&f);
+}
 
 void
 waiting_init(struct todo *t)
 {
 	t->waiting.wanted = true;
+	take_old_counts(t);
+}
+
+/* Only files that the system wrote are opened: relayed mail, which is root's or
+ * a listener's, costs no more than its fstatat(). */
+static uid_t
+submitter_of(const struct spool *sp, enum spool_dir dir, uint64_t inode,
+    const struct stat *st)
+{
+	struct queue_file file = { .uid = st->st_uid };
+	struct stat opened;
+	int fd;
+
+	if (!waiting_is_made(sp, st->st_uid))
+		return waiting_submitter(sp, st->st_uid, st->st_uid);
+	fd = spool_open_stat(sp, dir, inode, O_RDONLY, &opened);
+	if (fd < 0)
+		return st->st_uid;
+	if (queue_file_trailer(fd, (uint64_t)opened.st_size, &file) < 0)
+		file.uid = st->st_uid;
+	io_close(&fd);
+	return waiting_submitter(sp, opened.st_uid, file.uid);
 }
 
 static void
@@ -90,9 +99,14 @@ look(const struct spool *sp, enum spool_dir dir, struct walk_found *found)
 	if (found->item.inode == 0)
 		return;
 	spool_leaf(sp, dir, found->item.inode, leaf, sizeof(leaf));
-	if (fstatat(sp->dir[dir], leaf, &st, AT_SYMLINK_NOFOLLOW) == 0)
-		found->u.one =
-		    (struct waiting_user){ st.st_uid, 1, (uint64_t)st.st_size };
+	if (fstatat(sp->dir[dir], leaf, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return;
+	found->u.one = (struct waiting_user){
+		.uid = submitter_of(sp, dir, found->item.inode, &st),
+		.messages = 1,
+		.bytes = (uint64_t)st.st_size,
+		.made = waiting_is_made(sp, st.st_uid),
+	};
 }
 
 static void
@@ -112,45 +126,61 @@ begin(struct todo *t)
 {
 	struct waiting *x = &t->waiting;
 
-	memset(&x->fresh, 0, sizeof(x->fresh));
-	memset(&x->since, 0, sizeof(x->since));
+	waiting_table_clear(&x->fresh);
+	waiting_table_clear(&x->since);
+	x->short_of_memory = false;
 	x->dir = 0;
 	x->began_at = t->now;
+	x->began_wall = t->now_wall;
 	x->running = true;
 	x->wanted = false;
 	walk_next(t);
 }
 
-/* The walk may have seen files that were picked up since it began: they count
- * twice until the next walk, rather than not at all. */
+/* The walk may have seen files that came since it began: they count twice until
+ * the next walk, rather than not at all. */
+static void
+take_counts(struct todo *t)
+{
+	struct waiting *x = &t->waiting;
+	uint32_t i;
+
+	x->seen = false;
+	for (i = 0; i < x->fresh.places; i++)
+		x->seen |= x->fresh.rows[i].uid != 0 &&
+		    !is_free(t, x->fresh.rows[i].uid - 1);
+	for (i = 0; i < x->since.places; i++) {
+		struct waiting_user row = x->since.rows[i];
+
+		if (row.uid == 0)
+			continue;
+		row.uid--;
+		(void)waiting_table_add(&x->fresh, &row);
+		x->wanted = true;
+	}
+	waiting_table_clear(&x->counted);
+	x->counted = x->fresh;
+	x->fresh = (struct waiting_table){ 0 };
+	x->walked_wall = x->began_wall;
+	x->publish = true;
+}
+
+/* A walk for which there was no memory leaves the counts of the last one. */
 static void
 end(struct todo *t)
 {
 	struct waiting *x = &t->waiting;
 	const usec_t took = t->now - x->began_at;
-	uint32_t i;
 
 	x->running = false;
-	x->seen = false;
-	for (i = 0; i < WAITING_PLACES; i++)
-		x->seen |= x->fresh.rows[i].uid != 0;
-	x->counted = x->fresh;
-	for (i = 0; i < WAITING_PLACES; i++) {
-		const struct waiting_user *row = &x->since.rows[i];
-		struct waiting_user *to =
-		    row->uid == 0 ? NULL : row_of(&x->counted, row->uid - 1);
-
-		if (to == NULL)
-			continue;
-		to->messages += row->messages;
-		to->bytes += row->bytes;
+	if (x->short_of_memory)
 		x->wanted = true;
-	}
+	else
+		take_counts(t);
 	x->not_before = t->now + took * WAITING_SHARE;
 	if (x->not_before < t->now + WAITING_EVERY)
 		x->not_before = t->now + WAITING_EVERY;
 	x->quiet_at = x->not_before + QUIET_EVERY;
-	x->publish = true;
 }
 
 static void
@@ -165,8 +195,8 @@ walk(struct todo *t)
 	for (i = 0; i < n; i++) {
 		one = &walk_found(&x->walk, i)->u.one;
 		if (walk_found(&x->walk, i)->error == 0 && one->messages > 0 &&
-		    !is_ours(t, one->uid))
-			count(&x->fresh, one->uid, one->bytes);
+		    waiting_table_add(&x->fresh, one) < 0)
+			x->short_of_memory = true;
 	}
 	if (more)
 		return;
@@ -179,18 +209,38 @@ walk(struct todo *t)
 
 /* ---- the file gate/waiting ---- */
 
-void
-waiting_picked_up(struct todo *t, uid_t uid, uint64_t bytes)
+/* A message that cannot be counted now is found by the next walk. */
+static void
+came(struct todo *t, const struct waiting_user *one)
 {
 	struct waiting *x = &t->waiting;
 
-	if (is_ours(t, uid))
-		return;
-	count(&x->counted, uid, bytes);
+	(void)waiting_table_add(&x->counted, one);
 	if (x->running)
-		count(&x->since, uid, bytes);
+		(void)waiting_table_add(&x->since, one);
 	x->publish = true;
-	x->wanted = true;
+	x->wanted |= !is_free(t, one->uid);
+}
+
+void
+waiting_picked_up(struct todo *t, uid_t uid, uint64_t bytes)
+{
+	came(t, &(struct waiting_user){ uid, 1, bytes, 0 });
+}
+
+/* A message that was written before the last walk began was counted by it. */
+void
+waiting_offered(struct todo *t, const struct examine_task *e)
+{
+	const struct spool *sp = &t->sp;
+
+	if (!waiting_is_made(sp, e->owner) ||
+	    e->mtime_wall < t->waiting.walked_wall)
+		return;
+	came(t,
+	    &(struct waiting_user){
+		waiting_submitter(sp, e->owner, e->file.uid), 1, e->file.size,
+		1 });
 }
 
 void
@@ -210,7 +260,7 @@ write_file(struct sync_task *task)
 {
 	struct writing *w = (struct writing *)(void *)task;
 
-	return waiting_write(w->sp, w->rows, w->count);
+	return waiting_write(w->sp, w->walked_wall, w->rows, w->count);
 }
 
 static void
@@ -229,20 +279,16 @@ static void
 tell(struct todo *t)
 {
 	struct waiting *x = &t->waiting;
-	struct writing *w = malloc(sizeof(*w));
-	uint32_t i;
+	struct writing *w =
+	    malloc(sizeof(*w) + x->counted.count * sizeof(w->rows[0]));
 
 	x->published_at = t->now;
 	if (w == NULL)
 		return;
 	disk_task_init(&w->task, write_file, NULL, on_written);
 	w->sp = &t->sp;
-	w->count = 0;
-	for (i = 0; i < WAITING_PLACES; i++)
-		if (x->counted.rows[i].uid != 0) {
-			w->rows[w->count] = x->counted.rows[i];
-			w->rows[w->count++].uid--;
-		}
+	w->walked_wall = x->walked_wall;
+	w->count = waiting_table_rows(&x->counted, w->rows);
 	x->publish = false;
 	x->writing = true;
 	disk_do(t, &w->task);
@@ -271,8 +317,13 @@ waiting_leave(struct todo *t)
 void
 waiting_done(struct todo *t)
 {
-	walk_end(&t->waiting.walk);
-	t->waiting.running = false;
+	struct waiting *x = &t->waiting;
+
+	walk_end(&x->walk);
+	x->running = false;
+	waiting_table_clear(&x->counted);
+	waiting_table_clear(&x->fresh);
+	waiting_table_clear(&x->since);
 }
 
 static usec_t
@@ -282,7 +333,7 @@ next_walk(const struct todo *t)
 
 	if (x->wanted)
 		return x->not_before;
-	return x->seen ? x->quiet_at : USEC_NEVER;
+	return x->seen ? x->quiet_at : x->not_before + WAITING_SELDOM;
 }
 
 /* The time of the next part of a walk. */

@@ -176,3 +176,9 @@ subuid_owner(const struct subuid_table *table, uid_t uid)
 	}
 	return uid;
 }
+
+uid_t
+subuid_first(const struct subuid_table *table)
+{
+	return table->count == 0 ? (uid_t)-1 : (uid_t)table->ranges[0].first;
+}

@@ -34,4 +34,7 @@ void subuid_done(struct subuid_table *table);
  * asked, does not have the owner's name. */
 uid_t subuid_owner(const struct subuid_table *table, uid_t uid);
 
+/* The first uid of the ranges; (uid_t)-1 where there are none. */
+uid_t subuid_first(const struct subuid_table *table);
+
 #endif

@@ -1,7 +1,14 @@
 /* When the mail of users is counted. */
 #include "tests/unit/todo-proc/world.h"
 
+#include "base/clock.h"
+
 #include <criterion/criterion.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 static struct world w;
 
@@ -55,4 +62,187 @@ Test(waiting, X6_a_walk_waits_for_the_share_of_the_last_one)
 	waiting_changed(&w.t);
 	cr_expect_not(walks_at(now + 50 * USEC_PER_SEC - 1));
 	cr_expect(walks_at(now + 50 * USEC_PER_SEC));
+}
+
+/* ---- whose mail is counted ---- */
+
+#define USER  1001
+#define OTHER 1002
+
+/* An instance of root, whose users stand for the user of the system: this one,
+ * or where root runs the test another one. */
+static uid_t
+share_queue(void)
+{
+	const uid_t own = getuid() == 0 ? 4711 : getuid();
+
+	w.t.sp.private = false;
+	w.t.sp.owner[SPOOL_INCOMING] = w.t.sp.owner[SPOOL_ACTIVE] = own;
+	return own;
+}
+
+/* A message with this uid in its trailer; as root a file of `owner`. */
+static uint64_t
+put(enum spool_dir dir, uint32_t uid, uid_t owner)
+{
+	const struct accept_options options = { .dir = SPOOL_INCOMING };
+	struct queue_id id;
+	struct accept a;
+
+	cr_assert_eq(accept_begin(&a, &w.t.sp, &options, clock_wall(), uid), 0);
+	cr_assert_eq(queue_file_add_content(&a.writer, "a\n", 2), 0);
+	cr_assert_eq(queue_file_add_sender(&a.writer, "", 0), 0);
+	cr_assert_eq(queue_file_add_rcpt(&a.writer, "r@d.test", 8), 0);
+	if (getuid() == 0)
+		cr_assert_eq(fchown(a.fd, owner, (gid_t)-1), 0);
+	cr_assert_eq(accept_commit(&a, &id), 0);
+	accept_end(&a);
+	if (dir != SPOOL_INCOMING)
+		cr_assert_eq(
+		    spool_move(&w.t.sp, SPOOL_INCOMING, dir, id.inode), 0);
+	return id.inode;
+}
+
+static void
+finish_walk(void)
+{
+	do {
+		w.t.now++;
+		(void)waiting_work(&w.t);
+	} while (w.t.waiting.running);
+	w.t.waiting.published_at = 0;
+	(void)waiting_work(&w.t);
+}
+
+static struct waiting_user
+row_of(uid_t uid)
+{
+	struct waiting_user row;
+
+	cr_assert_eq(waiting_read(&w.t.sp, uid, &row), 0);
+	return row;
+}
+
+static void
+expect_row(uid_t uid, uint64_t messages, uint64_t made)
+{
+	const struct waiting_user row = row_of(uid);
+
+	cr_expect_eq(row.messages, messages, "%u: %u", (unsigned)uid,
+	    (unsigned)row.messages);
+	cr_expect_eq(
+	    row.made, made, "%u: %u", (unsigned)uid, (unsigned)row.made);
+	cr_expect_eq(row.bytes > 0, messages > 0);
+}
+
+/* mutation: the walk opens no file. */
+Test(waiting, X30_a_file_of_the_system_counts_for_its_submitter)
+{
+	const uid_t own = share_queue();
+
+	put(SPOOL_INCOMING, USER, own);
+	put(SPOOL_ACTIVE, USER, own);
+	put(SPOOL_DEFERRED, USER, own);
+	put(SPOOL_HOLD, OTHER, own);
+	put(SPOOL_DEFERRED, own, own);
+	put(SPOOL_CORRUPT, USER, own);
+	finish_walk();
+	expect_row(USER, 3, 3);
+	expect_row(OTHER, 1, 1);
+	expect_row(own, 1, 1);
+	expect_row(0, 0, 0);
+	cr_expect(w.t.waiting.seen);
+}
+
+/* Root alone can make files of others. */
+Test(waiting, X30_a_file_of_a_user_counts_for_its_owner)
+{
+	(void)share_queue();
+	if (getuid() != 0)
+		cr_skip_test("needs root");
+	put(SPOOL_DEFERRED, USER, OTHER);
+	put(SPOOL_DEFERRED, 0, OTHER);
+	put(SPOOL_DEFERRED, USER, 0);
+	finish_walk();
+	expect_row(USER, 0, 0);
+	expect_row(OTHER, 2, 0);
+	expect_row(0, 1, 0);
+}
+
+/* mutation: waiting_offered() does nothing. */
+Test(waiting, X31_what_the_system_made_counts_when_it_is_offered)
+{
+	const uid_t own = share_queue();
+
+	finish_walk();
+	world_link(&w);
+	world_bell(&w, put(SPOOL_INCOMING, USER, own));
+	world_bell(&w, put(SPOOL_INCOMING, USER, own));
+	world_credit(&w, 2);
+	cr_assert_eq(w.nmessages, 2);
+	w.t.waiting.published_at = 0;
+	w.t.waiting.not_before = USEC_NEVER; /* no walk */
+	(void)waiting_work(&w.t);
+	expect_row(USER, 2, 2);
+	cr_expect(w.t.waiting.wanted, "a walk");
+}
+
+Test(waiting, X31_what_a_walk_has_counted_is_not_counted_again)
+{
+	const uid_t own = share_queue();
+	uint64_t inode = put(SPOOL_INCOMING, USER, own);
+
+	todo_tick(&w.t);
+	finish_walk();
+	expect_row(USER, 1, 1);
+	world_link(&w);
+	world_bell(&w, inode);
+	world_credit(&w, 1);
+	cr_assert_eq(w.nmessages, 1);
+	w.t.waiting.not_before = USEC_NEVER;
+	w.t.waiting.published_at = 0;
+	(void)waiting_work(&w.t);
+	expect_row(USER, 1, 1);
+}
+
+/* mutation: row_of() has no room for the 65th. */
+Test(waiting, X32_every_user_is_counted)
+{
+	const uid_t own = share_queue();
+	uint32_t i;
+
+	for (i = 0; i < 300; i++)
+		put(SPOOL_DEFERRED, 100000 + 7 * i, own);
+	finish_walk();
+	for (i = 0; i < 300; i++)
+		expect_row(100000 + 7 * i, 1, 1);
+}
+
+Test(waiting, X32_counts_outlive_the_process)
+{
+	const uid_t own = share_queue();
+
+	put(SPOOL_DEFERRED, USER, own);
+	finish_walk();
+	world_again(&w);
+	(void)share_queue();
+	w.t.waiting.not_before = USEC_NEVER; /* no walk yet */
+	waiting_picked_up(&w.t, OTHER, 7);
+	(void)waiting_work(&w.t);
+	expect_row(USER, 1, 1);
+	expect_row(OTHER, 1, 0);
+}
+
+Test(waiting, X6_where_no_user_has_limits_walks_are_seldom)
+{
+	const uid_t own = share_queue();
+	usec_t at;
+
+	put(SPOOL_DEFERRED, own, own);
+	finish_walk();
+	cr_expect_not(w.t.waiting.seen);
+	w.t.waiting.wanted = false;
+	at = w.t.waiting.not_before + WAITING_SELDOM;
+	cr_expect_not(walks_at(at - 1));
+	cr_expect(walks_at(at));
 }

@@ -1,0 +1,79 @@
+#include "todo-proc/todo.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define PLACES_MIN 64 /* a power of two */
+
+void
+waiting_table_clear(struct waiting_table *t)
+{
+	free(t->rows);
+	*t = (struct waiting_table){ 0 };
+}
+
+/* The place of a user: its row, or the free one that it would have. A row holds
+ * uid + 1, since 0 is free. */
+static struct waiting_user *
+place_of(const struct waiting_table *t, uid_t key)
+{
+	uint32_t at = (uint32_t)key * 2654435761u;
+
+	for (;; at++) {
+		struct waiting_user *row = &t->rows[at & (t->places - 1)];
+
+		if (row->uid == key || row->uid == 0)
+			return row;
+	}
+}
+
+/* At most half of the places have a row. */
+static int
+grow(struct waiting_table *t)
+{
+	const uint32_t places = t->places == 0 ? PLACES_MIN : t->places * 2;
+	struct waiting_table more = { .places = places, .count = t->count };
+	uint32_t i;
+
+	more.rows = calloc(places, sizeof(*more.rows));
+	if (more.rows == NULL)
+		return -ENOMEM;
+	for (i = 0; i < t->places; i++)
+		if (t->rows[i].uid != 0)
+			*place_of(&more, t->rows[i].uid) = t->rows[i];
+	free(t->rows);
+	*t = more;
+	return 0;
+}
+
+int
+waiting_table_add(struct waiting_table *t, const struct waiting_user *more)
+{
+	struct waiting_user *row;
+
+	if (t->count * 2 >= t->places && grow(t) < 0)
+		return -ENOMEM;
+	row = place_of(t, more->uid + 1);
+	if (row->uid == 0) {
+		row->uid = more->uid + 1;
+		t->count++;
+	}
+	row->messages += more->messages;
+	row->bytes += more->bytes;
+	row->made += more->made;
+	return 0;
+}
+
+uint32_t
+waiting_table_rows(const struct waiting_table *t, struct waiting_user *out)
+{
+	uint32_t i, n = 0;
+
+	for (i = 0; i < t->places; i++)
+		if (t->rows[i].uid != 0) {
+			out[n] = t->rows[i];
+			out[n++].uid--;
+		}
+	return n;
+}
