@@ -17,23 +17,20 @@
 #include "spool/reason.h"
 #include "submit/submit.h"
 
-#define LOCK_EVERY (20 * USEC_PER_MSEC)
-#define IDS_TOLD   10 /* in the text of the result */
+#define IDS_TOLD 10 /* in the text of the result */
 
 /* One run; the steps are those of docs/ALIASES.md. */
 struct run {
 	const struct expansion *x;
 	struct verdict *verdict;
-	struct queue_id parent;
-	struct queue_file file;
-	struct queue_rcpt rcpt;
-	int fd; /* of the parent, locked */
+	struct parent parent;
 	/* the message that is written */
 	struct accept accept;
 	char name[PREPARED_NAME_MAX];
 	bool writing;
 	char *chunk;
 	struct inherit inherit;
+	struct charge charge;
 	/* done */
 	uint32_t nmessages, nrcpts;
 	struct buf ids, why;
@@ -56,91 +53,19 @@ at(struct run *u, const char *step, int r)
 	return r;
 }
 
-/* ---- 1, 2: the parent ---- */
-
-/* Another recipient of the same message may be expanded at this moment. */
-static int
-wait_for_lock(const struct run *u)
-{
-	const struct timespec pause = { 0, LOCK_EVERY * 1000 };
-	const usec_t until = clock_mono() + u->x->lock_limit;
-	int r;
-
-	while ((r = prepared_lock(u->fd)) == -EAGAIN && clock_mono() < until)
-		(void)nanosleep(&pause, NULL);
-	return r;
-}
-
-/* The message may have left the active queue before the lock was ours, since
- * queue-send had given this delivery up. */
-static int
-is_still_here(const struct run *u)
-{
-	const struct spool *sp = u->x->sp;
-	char leaf[SPOOL_PATH_MAX];
-	struct stat named, open;
-
-	spool_leaf(sp, SPOOL_ACTIVE, u->parent.inode, leaf, sizeof(leaf));
-	if (fstat(u->fd, &open) < 0 ||
-	    fstatat(sp->dir[SPOOL_ACTIVE], leaf, &named, AT_SYMLINK_NOFOLLOW) <
-		0)
-		return -errno;
-	return named.st_ino == open.st_ino && named.st_dev == open.st_dev
-	    ? 0
-	    : -ENOENT;
-}
-
-static int
-check_identity(const struct run *u)
-{
-	return u->file.arrival_wall == u->parent.arrival_wall &&
-		u->file.nonce == u->parent.nonce &&
-		u->file.queue == u->parent.queue
-	    ? 0
-	    : -ENOENT;
-}
-
-static int
-take_parent(struct run *u)
-{
-	const struct spool *sp = u->x->sp;
-	int r = queue_id_parse(u->x->id, &u->parent);
-
-	if (r == 0 && sp->dir[SPOOL_PREPARED] < 0)
-		r = -ENOTDIR;
-	if (r < 0)
-		return r;
-	u->fd = spool_open_file(sp, SPOOL_ACTIVE, u->parent.inode, O_RDWR);
-	if (u->fd < 0)
-		return u->fd;
-	r = wait_for_lock(u);
-	if (r == 0)
-		r = is_still_here(u);
-	if (r == 0)
-		r = queue_file_read(u->fd, &u->file);
-	if (r == 0)
-		r = check_identity(u);
-	if (r == 0)
-		r = prepared_find_rcpt(u->fd, &u->file, u->x->index, &u->rcpt);
-	if (r == 0)
-		r = inherit_begin(
-		    &u->inherit, u->fd, &u->file, &u->rcpt, &u->x->of);
-	return r;
-}
-
 /* ---- 4: messages ---- */
 
 /* "\r\n" where the first line of the message ends so. */
 static const char *
 line_end(const struct run *u)
 {
-	const size_t len = u->file.content_len < MESSAGE_CHUNK
-	    ? (size_t)u->file.content_len
+	const size_t len = u->parent.file.content_len < MESSAGE_CHUNK
+	    ? (size_t)u->parent.file.content_len
 	    : MESSAGE_CHUNK;
 	const char *lf;
 
-	if (io_pread_all(u->fd, u->chunk, len, (int64_t)u->file.content_off) !=
-	    (int64_t)len)
+	if (io_pread_all(u->parent.fd, u->chunk, len,
+		(int64_t)u->parent.file.content_off) != (int64_t)len)
 		return "\n";
 	lf = memchr(u->chunk, '\n', len);
 	return lf != NULL && lf > u->chunk && lf[-1] == '\r' ? "\r\n" : "\n";
@@ -170,11 +95,12 @@ copy_content(struct run *u)
 	int64_t n;
 	int r = 0;
 
-	for (off = 0; r == 0 && off < u->file.content_len; off += (uint64_t)n) {
-		left = u->file.content_len - off;
-		n = io_pread_all(u->fd, u->chunk,
+	for (off = 0; r == 0 && off < u->parent.file.content_len;
+	     off += (uint64_t)n) {
+		left = u->parent.file.content_len - off;
+		n = io_pread_all(u->parent.fd, u->chunk,
 		    left < MESSAGE_CHUNK ? (size_t)left : MESSAGE_CHUNK,
-		    (int64_t)(u->file.content_off + off));
+		    (int64_t)(u->parent.file.content_off + off));
 		if (n <= 0)
 			return n < 0 ? (int)n : -EIO;
 		r = accept_content(&u->accept, u->chunk, (size_t)n);
@@ -219,11 +145,11 @@ commit_message(struct run *u, bool last)
 static uint32_t
 kept_flags(const struct run *u)
 {
-	const int marks = reason_marks(u->x->sp, &u->parent);
+	const int marks = reason_marks(u->x->sp, &u->parent.id);
 	const uint32_t kept =
 	    QUEUE_FILE_FINAL | QUEUE_FILE_REPORT | QUEUE_FILE_RELEASED;
 
-	return (u->file.flags & kept) |
+	return (u->parent.file.flags & kept) |
 	    (marks > 0 && (marks & REASON_RELEASED) != 0 ? QUEUE_FILE_RELEASED
 							 : 0);
 }
@@ -231,7 +157,8 @@ kept_flags(const struct run *u)
 static int
 begin_message(struct run *u)
 {
-	const struct prepared name = { u->parent, u->x->index, u->nmessages };
+	const struct prepared name = { u->parent.id, u->x->index,
+		u->nmessages };
 	struct accept_options opt =
 	    submit_accept_options(u->x->conf, SPOOL_PREPARED, ROOM_SYSTEM);
 
@@ -239,10 +166,10 @@ begin_message(struct run *u)
 	opt.name = u->name;
 	opt.flags = QUEUE_FILE_EXPANDED | kept_flags(u);
 	opt.max_content = 0; /* limits bind at acceptance only */
-	opt.announced = u->file.content_len;
+	opt.announced = u->parent.file.content_len;
 	u->writing = true;
 	return accept_begin(
-	    &u->accept, u->x->sp, &opt, clock_wall(), u->file.uid);
+	    &u->accept, u->x->sp, &opt, clock_wall(), u->parent.submitter);
 }
 
 static int
@@ -253,6 +180,9 @@ on_sender(void *arg, const char *sender)
 
 	if (r < 0)
 		return r;
+	r = charge_more(&u->charge, u->parent.file.size);
+	if (r < 0)
+		return at(u, "count the mail of its user", r);
 	r = begin_message(u);
 	if (r == 0)
 		r = add_received(u);
@@ -320,11 +250,11 @@ static int
 mark_done(const struct run *u)
 {
 	const struct spool_sys *sys = u->x->sp->sys;
-	int r = queue_file_mark(
-	    sys, u->fd, u->rcpt.offset, inherit_mark(&u->inherit, &u->file));
+	int r = queue_file_mark(sys, u->parent.fd, u->parent.rcpt.offset,
+	    inherit_mark(&u->inherit, &u->parent.file));
 
 	if (r == 0)
-		(void)sys->fsync(u->fd);
+		(void)sys->fsync(u->parent.fd);
 	return r;
 }
 
@@ -346,8 +276,8 @@ ring(void *arg, uint64_t inode)
 static void
 release(struct run *u)
 {
-	(void)spool_settle_message(
-	    u->x->sp, u->fd, &u->file, u->parent.inode, ring, u);
+	(void)spool_settle_message(u->x->sp, u->parent.fd, &u->parent.file,
+	    u->parent.id.inode, ring, u);
 }
 
 /* ---- the steps ---- */
@@ -356,8 +286,12 @@ static int
 prepare(struct run *u)
 {
 	int r = at(u, "clear what an earlier expansion left",
-	    spool_drop_prepared(u->x->sp, &u->parent, u->x->index));
+	    spool_drop_prepared(u->x->sp, &u->parent.id, u->x->index));
 
+	if (r == 0)
+		r = at(u, "count the mail of its user",
+		    charge_begin(
+			&u->charge, u->x->conf, u->x->sp, u->parent.submitter));
 	if (r == 0)
 		r = write_messages(u);
 	if (r == 0 && u->nmessages > 0)
@@ -374,7 +308,7 @@ undo(struct run *u)
 	if (u->writing)
 		accept_end(&u->accept);
 	u->writing = false;
-	(void)spool_drop_prepared(u->x->sp, &u->parent, u->x->index);
+	(void)spool_drop_prepared(u->x->sp, &u->parent.id, u->x->index);
 }
 
 /* The kind of thing that was expanded, for results. */
@@ -432,6 +366,11 @@ tell_failed(const struct run *u, int error)
 			    buf_str(&u->why));
 			return;
 		}
+	if (error == -EUSERS) {
+		verdict_set(u->verdict, AGENT_DEFERRED, "4.7.1", "%s%s: %s",
+		    what_of(u), key, u->charge.reason);
+		return;
+	}
 	if (error == -ESHUTDOWN) {
 		verdict_set(u->verdict, AGENT_DEFERRED, "4.3.2",
 		    "%s%s: the queue is being closed", what_of(u), key);
@@ -446,21 +385,23 @@ run_locked(struct run *u)
 {
 	int r = 0;
 
-	if (u->rcpt.mark == RCPT_FAILED) {
+	if (u->parent.rcpt.mark == RCPT_FAILED) {
 		verdict_set(u->verdict, AGENT_DEFERRED, "4.3.0",
 		    "%s%s: the recipient has failed already", what_of(u),
 		    u->x->of.key);
 		return;
 	}
-	if (u->rcpt.mark == RCPT_PENDING)
+	if (u->parent.rcpt.mark == RCPT_PENDING)
 		r = prepare(u);
 	if (r < 0) {
 		undo(u);
+		charge_end(&u->charge, false);
 		tell_failed(u, r);
 		return;
 	}
 	release(u);
-	if (u->rcpt.mark == RCPT_PENDING)
+	charge_end(&u->charge, true);
+	if (u->parent.rcpt.mark == RCPT_PENDING)
 		tell_done(u);
 	else
 		verdict_set(u->verdict, AGENT_SENT, "2.0.0",
@@ -483,12 +424,15 @@ expand_run(const struct expansion *x, struct verdict *ret_verdict)
 {
 	struct run u = { .x = x,
 		.verdict = ret_verdict,
-		.fd = -1,
+		.parent.fd = -1,
 		.step = "open the message" };
 	int r;
 
 	u.chunk = malloc(MESSAGE_CHUNK);
-	r = u.chunk == NULL ? -ENOMEM : take_parent(&u);
+	r = u.chunk == NULL ? -ENOMEM : parent_take(x, &u.parent);
+	if (r == 0)
+		r = inherit_begin(&u.inherit, u.parent.fd, &u.parent.file,
+		    &u.parent.rcpt, &x->of);
 	if (r == 0)
 		run_locked(&u);
 	else
@@ -496,5 +440,5 @@ expand_run(const struct expansion *x, struct verdict *ret_verdict)
 	free(u.chunk);
 	buf_done(&u.ids);
 	buf_done(&u.why);
-	io_close(&u.fd);
+	io_close(&u.parent.fd);
 }

@@ -2,6 +2,8 @@
  *
  *	alias.c    a recipient of the transport of aliases: what is done with it
  *	expand.c   the messages of an expansion, each exactly once
+ *	parent.c   the message that is expanded
+ *	charge.c   what the expansion adds to the share of its user
  *	inherit.c  which wishes of the sender its messages have
  *	members.c  from an alias to recipients: nested aliases, owners, loops
  *	names.c    what a name means
@@ -26,6 +28,7 @@
 #include "route/route.h"
 #include "spool/queue_file.h"
 #include "spool/spool.h"
+#include "submit/use.h"
 
 /* ---- seen.c ---- */
 
@@ -177,6 +180,57 @@ struct expansion {
 };
 
 void expand_run(const struct expansion *x, struct verdict *ret_verdict);
+
+/* ---- parent.c ---- */
+
+/* The message that is expanded. */
+struct parent {
+	struct queue_id id;
+	struct queue_file file;
+	struct queue_rcpt rcpt; /* that is expanded */
+	uid_t submitter;
+	int fd; /* locked; -1 */
+};
+/* -EAGAIN: another process works on the message; -ENOENT: it is not there any
+ * more. The caller closes the descriptor in any case. */
+int parent_take(const struct expansion *x, struct parent *ret_parent);
+
+/* ---- charge.c ----
+ *
+ * An expansion is charged to the submitter of its parent, and held back while
+ * that user has more than a share (submit/use.h). Until todo-proc has counted
+ * its messages, they stand in a slot of the file lock/expanding of the queue:
+ * while the process runs, and for CHARGE_KEPT after it has ended. Each process
+ * fills its slot before it counts, so of two that run at once one sees the
+ * other.
+ *
+ * A user who is over a share may have one expansion at a time in the system:
+ * when none of the messages that the system made for the user is left, the next
+ * one goes on. Without that rule, messages that fill a share and have to be
+ * expanded before they go would wait for each other. */
+
+#define CHARGE_SLOTS 1024
+#define CHARGE_KEPT  (2 * USEC_PER_SEC)
+
+struct charge {
+	const struct conf *conf;
+	const struct spool *sp;
+	uid_t account;
+	bool counted;   /* else no limit is on this user */
+	int file;       /* lock/expanding, or -1 */
+	uint32_t slot;  /* CHARGE_SLOTS: none is free */
+	struct use own; /* of this expansion */
+	char reason[USE_REASON_SIZE];
+};
+
+/* -errno of lock/expanding. charge_end() always. */
+int charge_begin(struct charge *c, const struct conf *conf,
+    const struct spool *sp, uid_t submitter);
+/* One more message of so many bytes is about to be written. -EUSERS with the
+ * reason: a share does not allow it. */
+int charge_more(struct charge *c, uint64_t bytes);
+/* done: the messages are in incoming/; else there are none. */
+void charge_end(struct charge *c, bool done);
 
 /* ---- alias.c ---- */
 
