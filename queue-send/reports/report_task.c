@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/header.h"
 #include "base/io.h"
@@ -13,6 +12,7 @@
 #include "smtp/verp.h"
 #include "spool/prepared.h"
 #include "spool/reason.h"
+#include "spool/waiting.h"
 #include "submit/submit.h"
 
 /* The work on one message: its file is locked. */
@@ -208,7 +208,7 @@ prepare_report(struct work *w, enum report_kind kind, struct queue_id *ret_id)
 	w->t->opt.dir = SPOOL_PREPARED;
 	w->t->opt.name = text;
 	r = accept_begin(&w->accept, w->t->sp, &w->t->opt, w->t->now_wall,
-	    (uint32_t)getuid());
+	    waiting_submitter_of(w->t->sp, w->fd, w->file.uid));
 	if (r == 0)
 		r = write_report(w, kind, ret_id);
 	accept_end(&w->accept);
