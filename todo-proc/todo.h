@@ -131,6 +131,7 @@ struct waiting {
 	bool seen;    /* the last walk found mail of a user with limits */
 	bool publish; /* the counts differ from the file */
 	bool short_of_memory; /* for the walk that is under way */
+	uint64_t unpublished; /* bytes that came since the file was written */
 	usec_t began_at, not_before, quiet_at, published_at;
 	usec_t began_wall;            /* of the walk that is under way */
 	usec_t walked_wall;           /* of the last one: its beginning */
@@ -236,19 +237,21 @@ void walk_end(struct walk *w);
  * active/, deferred/ and hold/. A file counts for its owner; of a file that the
  * system owns the walk reads the trailer, which names the submitter. A drop
  * that is picked up, and a message of the system that is offered, are added at
- * once. So mail that comes is known within WAITING_TELL, mail that goes by the
- * next walk. A walk does not begin before WAITING_SHARE times the duration of
- * the last one has passed. Where no user has limits, one walk in
- * WAITING_SELDOM keeps the figures for `qctl shares'.
+ * once. So mail that comes is known within WAITING_TELL, large mail at once,
+ * mail that goes by the next walk. A walk does not begin before WAITING_SHARE
+ * times the duration of the last one has passed. Where no user has limits, one
+ * walk in WAITING_SELDOM keeps the figures for `qctl shares'.
  *
  * A file that moves while a walk is under way can be missed by it, or be
  * counted twice. What queue-send says comes just before such a move, so a walk
  * that is wanted for that waits for WAITING_EVERY. */
 
-#define WAITING_EVERY  USEC_PER_SEC
-#define WAITING_SHARE  50
-#define WAITING_TELL   (USEC_PER_SEC / 10)
-#define WAITING_SELDOM (600 * USEC_PER_SEC)
+#define WAITING_EVERY      USEC_PER_SEC
+#define WAITING_SHARE      50
+#define WAITING_TELL       (USEC_PER_SEC / 10)
+/* So many bytes are told at once: a share of large messages is soon full. */
+#define WAITING_TELL_BYTES (1u << 20)
+#define WAITING_SELDOM     (600 * USEC_PER_SEC)
 
 void waiting_init(struct todo *t);
 void waiting_done(struct todo *t);

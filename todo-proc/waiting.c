@@ -219,6 +219,7 @@ came(struct todo *t, const struct waiting_user *one)
 	if (x->running)
 		(void)waiting_table_add(&x->since, one);
 	x->publish = true;
+	x->unpublished += one->bytes;
 	x->wanted |= !is_free(t, one->uid);
 }
 
@@ -290,6 +291,7 @@ tell(struct todo *t)
 	w->walked_wall = x->walked_wall;
 	w->count = waiting_table_rows(&x->counted, w->rows);
 	x->publish = false;
+	x->unpublished = 0;
 	x->writing = true;
 	disk_do(t, &w->task);
 }
@@ -301,7 +303,8 @@ publish(struct todo *t)
 
 	if (!t->waiting.publish || t->waiting.writing)
 		return USEC_NEVER;
-	if (t->waiting.published_at != 0 && t->now < at)
+	if (t->waiting.published_at != 0 && t->now < at &&
+	    t->waiting.unpublished < WAITING_TELL_BYTES)
 		return at;
 	tell(t);
 	return USEC_NEVER;

@@ -1,0 +1,152 @@
+"""What a user has in the system is within the user's shares, whichever process wrote it (docs/DOOR.md, "Shares")."""
+import contextlib
+import re
+import threading
+
+from case import SystemTest, cost, needs_root
+from instance import wait
+
+HELLO = b"Subject: hello\n\nhello\n"
+MALLORY, OTHER = 65534, 60123
+MEGABYTE = 1 << 20
+HOUR = {"minimal_backoff_time": "1h", "maximal_backoff_time": "1h"}
+STATES = ("gate/maildrop", "prepared", "incoming", "active", "deferred", "hold")
+
+
+class Watch:
+    """The most bytes that a user's messages, and those of the system, had at once."""
+
+    def __init__(self, instance):
+        self.instance = instance
+        self.most = 0
+        self._end = threading.Event()
+        self._thread = threading.Thread(target=self._run)
+
+    def __enter__(self):
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self._end.set()
+        self._thread.join()
+
+    def _run(self):
+        while not self._end.wait(0.02):
+            sizes = {}  # a file that moves meanwhile is one
+            for path in self.instance.files(*STATES):
+                with contextlib.suppress(FileNotFoundError):
+                    st = path.stat()
+                    sizes[st.st_ino] = st.st_size
+            self.most = max(self.most, sum(sizes.values()))
+
+
+@needs_root
+class Shares(SystemTest):
+    def submit(self, i, *rcpts, content=HELLO, uid=MALLORY, sender="s@test.example"):
+        """The exit code, and what it said."""
+        done = i.inject(content, *rcpts, sender=sender, uid=uid, check=False)
+        return done.returncode, done.stderr.decode()
+
+    def others_go_on(self, i):
+        """An honest user's mail and root's, through an alias and without one."""
+        for user, uid in (("honest", OTHER), ("root2", None)):
+            before, at_ann = len(i.maildir(user)), len(i.maildir("ann"))
+            self.assertEqual(self.submit(i, f"{user}@test.example", uid=uid), (0, ""))
+            self.assertEqual(self.submit(i, "ann-too@test.example", uid=uid), (0, ""))
+            i.wait_delivered(user, before + 1)
+            i.wait_delivered("ann", at_ann + 1)
+
+    @cost(30)
+    def test_X30_expansions_stay_within_the_share(self):
+        i = self.instance(queues=2, routing="later.example smtp:127.0.0.1:1\n* local\n", conf=HOUR | {
+            "user_size_limit": "24m", "admin_recipient": None, "mydestination": "test.example"})
+        names = i.dir / "names"
+        names.write_text("".join(f"x{n}@later.example\n" for n in range(100)))
+        i.alias_file.write_text(f"many: :include:{names}\nowner-many: ann\nmore: y@later.example\nowner-more: ann\n"
+                                "both: many, more\nowner-both: ann\nann-too: ann\n")
+        i.start()
+        big = b"Subject: big\n\n" + (b"x" * 79 + b"\n") * (4 * MEGABYTE // 80)
+        codes = []
+        with Watch(i) as watch:
+            for n in range(24):
+                codes.append(self.submit(i, ("both", "many", "more")[n % 3] + "@test.example", content=big))
+            wait(lambda: not i.files("incoming", "active", "prepared"), what="all that can be expanded")
+            # Drops of the last moment are expanded, too.
+            wait(lambda: not i.files("gate/maildrop", "incoming", "active", "prepared"), what="the rest")
+        accepted = [c for c, _ in codes].count(0)
+        self.assertEqual({c for c, _ in codes}, {0, 75})
+        for code, said in codes:
+            if code == 75:
+                self.assertRegex(said, r"4\.7\.1 \d+ bytes of uid 65534 wait, the limit is 25165824 \(user_size_limit\)")
+        self.assertGreaterEqual(accepted, 3)
+        self.assertLessEqual(watch.most, 24 * MEGABYTE + len(big) + 64 * 1024)
+        self.others_go_on(i)
+        # Nothing is lost: with room again, each of the messages is expanded, once.
+        i.routing_file.write_text("later.example discard\n* local\n")
+        i.write_conf(minimal_backoff_time="1s", maximal_backoff_time="2s")
+        i.reload()
+        wait(lambda: i.log_has(r"event=reload|configuration"), what="the reload")
+        i.flush()
+        i.wait_empty()
+        sent = re.findall(r"([0-9A-F]{20,}): to=<(x7|y)@later\.example>.*status=sent", i.log())
+        self.assertEqual(len(sent), len(set(sent)))
+        want = {"x7": 0, "y": 0}
+        for n, (code, _) in enumerate(codes):
+            if code == 0:
+                want["x7"] += n % 3 in (0, 1)
+                want["y"] += n % 3 in (0, 2)
+        self.assertEqual({key: [k for _, k in sent].count(key) for key in want}, want)
+        i.stop()
+
+    @cost(15)
+    def test_X30_an_expansion_waits_for_room(self):
+        """Deferred with 4.7.1, and expanded when there is room."""
+        i = self.instance(queues=1, aliases="many: x@later.example\nann-too: ann\n",
+                          routing="later.example smtp:127.0.0.1:1\nwait.example smtp:127.0.0.1:1\n* local\n",
+                          conf=HOUR | {"user_message_limit": 4, "admin_recipient": None,
+                                       "mydestination": "test.example"}).start()
+        for _ in range(2):  # its expansion waits: the second of them is a message made for the user
+            wait(lambda: self.submit(i, "many@test.example")[0] == 0, what="a submission")
+        wait(lambda: len(i.files("deferred")) == 2 and not i.files("incoming", "active"), what="two expansions")
+        for _ in range(2):
+            wait(lambda: self.submit(i, "a@wait.example")[0] == 0, what="a submission")
+        wait(lambda: len(i.files("deferred")) == 4, what="a full share")
+        wait(lambda: self.submit(i, "a@wait.example")[0] == 75, what="a refusal")
+        # The share takes one more, and not what becomes of it.
+        wait(lambda: not i.files("gate/maildrop", "incoming", "active"), what="what waits")
+        limit = len(i.files("deferred")) + 1
+        i.write_conf(user_message_limit=limit)
+        i.reload()
+        wait(lambda: self.submit(i, "many@test.example")[0] == 0, what="one more")
+        wait(lambda: i.log_has(r"to=<many@test\.example>.*dsn=4\.7\.1, status=deferred \(alias many: \d+ messages of uid 65534 "
+                               rf"wait, the limit is {limit} \(user_message_limit\)\)"), what="the deferral")
+        self.others_go_on(i)
+        i.routing_file.write_text("later.example discard\n* local\n")
+        i.write_conf(minimal_backoff_time="1s", maximal_backoff_time="2s")
+        i.reload()
+        i.flush()
+        i.wait_empty()
+        self.assertEqual(len(re.findall(r"to=<x@later\.example>.*status=sent", i.log())), 3)
+        i.stop()
+
+    @cost(15)
+    def test_X31_reports_count_for_who_submitted(self):
+        i = self.instance(queues=1, routing='bad.example error:"5.1.1 no such host"\n* local\n', aliases="ann-too: ann\n",
+                          conf=HOUR | {"user_message_limit": 20, "admin_recipient": None,
+                                       "mydestination": "test.example"})
+        (i.mail / "mallory").write_text("no maildir\n")
+        i.start()
+        sender = lambda n: f"mallory+{n}@test.example"
+        for n in range(20):
+            # A message that has gone counts beside its report until the next walk.
+            wait(lambda: self.submit(i, "a@bad.example", sender=sender(n))[0] == 0, what=f"message {n}")
+        wait(lambda: not i.files("gate/maildrop", "incoming", "active"), what="reports that wait")
+        said = wait(lambda: (r := self.submit(i, "a@bad.example", sender=sender("x")))[0] == 75 and r[1], 30, "a refusal")
+        self.assertRegex(said, r"4\.7\.1 \d+ messages of uid 65534 wait, the limit is 20 \(user_message_limit\)")
+        wait(lambda: not i.files("gate/maildrop", "incoming", "active"), what="reports that wait")
+        # None was refused: each failure has its report, which waits, or its message.
+        failed = len(re.findall(r"to=<a@bad\.example>.*status=bounced", i.log()))
+        self.assertEqual(len(i.files("deferred")), failed)
+        self.assertGreaterEqual(failed, 20)
+        self.others_go_on(i)
+        i.stop()
