@@ -8,6 +8,7 @@ static const struct {
 	{ "show", "the envelope and the last replies of messages" },
 	{ "explain", "why messages wait, and what happens next" },
 	{ "sites", "destinations: windows, deaths, queues that wait" },
+	{ "shares", "what each user has in the queues, beside the limits" },
 	{ "trace", "follow the dialogues with a destination or a server" },
 	{ "shape",
 	    "how much mail waits, by domain, sender or user, and by\n"

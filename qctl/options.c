@@ -44,6 +44,7 @@ static const struct verb_row {
 	{ "show", VERB_SHOW, 0, GIVEN_CONTENT, true },
 	{ "explain", VERB_EXPLAIN, 0, 0, true },
 	{ "sites", VERB_SITES, 0, GIVEN_JSON | GIVEN_TOP, false },
+	{ "shares", VERB_SHARES, 0, GIVEN_JSON, false },
 	{ "shape", VERB_SHAPE, 0, GIVEN_JSON | GIVEN_SENDERS | GIVEN_BY,
 	    false },
 	{ "hold", VERB_ACT, ACT_HOLD, GIVEN_WITH_ACTS | GIVEN_WITH_HOLD, true },
@@ -63,8 +64,8 @@ static const struct verb_row {
 };
 
 #define VERBS                                                                 \
-	"list, show, explain, sites, shape, hold, release, requeue, delete, " \
-	"undelete, retry, expire, spread, check, rules, route, trace"
+	"list, show, explain, sites, shares, shape, hold, release, requeue, " \
+	"delete, undelete, retry, expire, spread, check, rules, route, trace"
 
 static const struct {
 	unsigned bit;
@@ -204,7 +205,8 @@ take_word(void *options, const char *word, struct buf *error)
 	struct options *o = options;
 	unsigned i;
 
-	if (o->verb == VERB_SITES || o->verb == VERB_TRACE)
+	if (o->verb == VERB_SITES || o->verb == VERB_TRACE ||
+	    o->verb == VERB_SHARES)
 		return sites_add_pattern(o, word, error);
 	if (o->verb == VERB_ROUTE)
 		return sites_add_address(o, word, error);
@@ -222,7 +224,7 @@ take_word(void *options, const char *word, struct buf *error)
 
 /* clang-format off */
 static const struct option_row rows[] = {
-	{ "json", 0, NULL, "list, shape, sites, rules, route, trace: for programs, one\nJSON object a line",
+	{ "json", 0, NULL, "list, shape, sites, shares, rules, route, trace: for programs,\none JSON object a line",
 	    take_given, GIVEN_JSON },
 	{ "by", 0, "KEY", "shape: domain (of the recipients), sender, sender-domain,\nor uid (the user who submitted the message)",
 	    take_by, GIVEN_BY },
@@ -316,6 +318,8 @@ judge(struct options *o, struct buf *error)
 	o->rule = (o->given & GIVEN_RULE) != 0;
 	if (o->verb == VERB_ROUTE && o->sites.npatterns == 0)
 		return refuse(error, "route needs an address");
+	if (o->verb == VERB_SHARES && o->sites.npatterns > 1)
+		return refuse(error, "shares takes one user");
 	if (row->needs_words && !has_words(&o->select) && !o->rule) {
 		(void)buf_printf(error,
 		    "%s needs ids, filters, or ALL: nothing is selected",

@@ -41,7 +41,18 @@ take_conf(struct task *t, const struct conf *conf)
 	t->backoff_max = conf->backoff.maximal_backoff_time;
 	t->delivery_max = delivery_max(conf);
 	t->active_limit = conf->sched.message_active_limit;
-	return t->base == NULL || t->instance == NULL ? EX_OSERR : EX_OK;
+	t->limits = (struct conf){
+		.user_message_limit = conf->user_message_limit,
+		.user_size_limit = conf->user_size_limit,
+		.user_inode_limit = conf->user_inode_limit,
+		.user_message_rate = conf->user_message_rate,
+		.user_process_limit = conf->user_process_limit,
+		.trusted_users = strdup(conf->trusted_users),
+	};
+	return t->base == NULL || t->instance == NULL ||
+		t->limits.trusted_users == NULL
+	    ? EX_OSERR
+	    : EX_OK;
 }
 
 /* The table of queues of `qread -i' is in shared memory. */
@@ -233,6 +244,7 @@ task_done(struct task *t)
 	buf_done(&t->selection);
 	free(t->base);
 	free(t->instance);
+	free(t->limits.trusted_users);
 	select_done(&t->options.select);
 }
 
@@ -241,7 +253,7 @@ static int
 be_look(struct task *t, int argc, char **argv)
 {
 	static struct conf conf;
-	int code = look_begin(argc, argv, &conf);
+	int code = look_begin(argc, argv, &conf, &t->own_only);
 
 	if (code != EX_OK)
 		return code;

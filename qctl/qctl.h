@@ -9,6 +9,7 @@
  *	list, show, shape, qread   what is shown of a message, or of many
  *	explain, asker, sentence   why a message waits
  *	sites      the destinations of all queues; trace: dialogues with one
+ *	shares     what each user has; share_row: one row of that
  *	rules      rules that hold mail to come; destination: the routing
  *	route      where mail for an address goes; address: its words
  *	read       the process that reads a queue
@@ -30,9 +31,9 @@
 #include "spool/act.h"
 
 /* All but main(). Exit codes: 0; 64 usage; 65 a message that was named is not
- * there; 67 an address is not deliverable; 69 this name cannot do that; 74
- * output; 75 a queue did not answer, or could not be read; 77 permission; 78
- * configuration. */
+ * there; 67 an address is not deliverable, or no such user; 69 this name cannot
+ * do that; 74 output; 75 a queue did not answer, or could not be read; 77
+ * permission; 78 configuration. */
 int qctl_main(int argc, char **argv);
 
 /* ---- options: -errno with the complaint in *ret_error ---- */
@@ -43,9 +44,10 @@ enum verb {
 	VERB_SHOW,
 	VERB_SHAPE,
 	VERB_EXPLAIN,
-	VERB_SITES, /* sites.h */
-	VERB_ACT,   /* options.act says which */
-	VERB_READ,  /* qread.h */
+	VERB_SITES,  /* sites.h */
+	VERB_SHARES, /* shares.h */
+	VERB_ACT,    /* options.act says which */
+	VERB_READ,   /* qread.h */
 	VERB_CHECK,
 	VERB_RULES, /* rules.h */
 	VERB_ROUTE, /* rules.h */
@@ -85,7 +87,8 @@ struct options {
 	struct select select;
 	struct {
 		/* Of TRANSPORT/DESTINATION; none: all of them. Of VERB_ROUTE:
-		 * addresses. Of VERB_TRACE: one. */
+		 * addresses. Of VERB_TRACE: one. Of VERB_SHARES: one user, or
+		 * none. */
 		const char *patterns[OPTIONS_PATTERNS_MAX];
 		size_t npatterns;
 		uint32_t top; /* so many at most; 0: all, as they come */

@@ -153,7 +153,8 @@ each_other(const struct conf *conf, const struct spool *sp, uint32_t queue,
     int (*each)(void *arg, const struct spool *sp), void *arg)
 {
 	struct spool other;
-	int r = spool_open(&other, sp->sys, conf->queue_base, queue);
+	int r = spool_open_some(&other, sp->sys, conf->queue_base, queue,
+	    SPOOL_DIR_BIT(SPOOL_MAILDROP));
 
 	if (r < 0)
 		return r;

@@ -5,6 +5,7 @@
 #ifndef QCTL_ACT_TASK_H
 #define QCTL_ACT_TASK_H
 
+#include "config/conf.h"
 #include "ipc/msg.h"
 #include "qctl/qctl.h"
 #include "spool/act.h"
@@ -42,6 +43,9 @@ struct task {
 	/* The longest that a delivery which cannot be ended may go on. */
 	usec_t delivery_max;
 	uint64_t active_limit; /* qmgr_message_active_limit */
+	struct conf limits;    /* of users; nothing else is set in it */
+	uid_t account;         /* of VERB_SHARES: this one, or USE_ALL */
+	bool own_only;         /* the user is no reader: the own account */
 	bool elsewhere; /* second round: ids in queues that they do not name */
 	int error;      /* of a row */
 	struct target *targets;

@@ -103,8 +103,15 @@ own_groups(gid_t **ret)
 	return n + 1;
 }
 
+bool
+look_is_own_share(int argc, char *const *argv)
+{
+	return (argc == 2 || argc == 3) && strcmp(argv[1], "shares") == 0 &&
+	    (argc == 2 || strcmp(argv[2], "--json") == 0);
+}
+
 static int
-judge_user(const char *program, const struct conf *conf)
+judge_user(const char *program, const struct conf *conf, bool *ret_reads)
 {
 	gid_t *groups = NULL;
 	bool reads = getuid() == 0;
@@ -114,7 +121,8 @@ judge_user(const char *program, const struct conf *conf)
 		return complain(program, EX_OSERR, strerror(-n));
 	reads = reads || look_is_reader(conf, GROUPS, groups, (size_t)n);
 	free(groups);
-	return reads ? EX_OK : complain(program, EX_NOPERM, LOOK_DENIED);
+	*ret_reads = reads;
+	return EX_OK;
 }
 
 /* ---- queue-look ---- */
@@ -152,11 +160,13 @@ make_safe(bool secure)
 }
 
 int
-look_begin(int argc, char *const *argv, struct conf *ret_conf)
+look_begin(
+    int argc, char *const *argv, struct conf *ret_conf, bool *ret_own_only)
 {
 	const char *program =
 	    argc > LOOK_WORDS ? base_name(argv[LOOK_WORDS]) : PROGRAM;
 	const bool secure = guard_is_secure();
+	bool reads = false;
 	int code, r = make_safe(secure);
 
 	if (r < 0)
@@ -172,7 +182,11 @@ look_begin(int argc, char *const *argv, struct conf *ret_conf)
 	code = judge_base(program, argv[1], ret_conf);
 	if (code != EX_OK)
 		return code;
-	code = judge_user(program, ret_conf);
+	code = judge_user(program, ret_conf, &reads);
+	*ret_own_only = !reads;
+	if (code == EX_OK && !reads &&
+	    !look_is_own_share(argc - LOOK_WORDS, argv + LOOK_WORDS))
+		code = complain(program, EX_NOPERM, LOOK_DENIED);
 	if (code != EX_OK)
 		conf_done(ret_conf);
 	return code;
@@ -187,6 +201,7 @@ look_shows(const struct options *o)
 		[VERB_SHAPE] = true,
 		[VERB_EXPLAIN] = true,
 		[VERB_SITES] = true,
+		[VERB_SHARES] = true,
 		[VERB_READ] = true,
 	};
 

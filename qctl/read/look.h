@@ -25,8 +25,13 @@
 bool look_is_called(int argc, char *const *argv);
 /* First of all of queue-look: the process is made safe, the instance and the
  * user are judged. An exit code, the complaint told; with EX_OK *ret_conf is
- * the configuration in force, and the caller's. */
-int look_begin(int argc, char *const *argv, struct conf *ret_conf);
+ * the configuration in force, and the caller's. *ret_own_only: the user is no
+ * reader, and the words are those of look_is_own_share(). */
+int look_begin(
+    int argc, char *const *argv, struct conf *ret_conf, bool *ret_own_only);
+/* `NAME shares', `NAME shares --json': the words with which a user who is no
+ * reader sees the own share; they are compared before any word is parsed. */
+bool look_is_own_share(int argc, char *const *argv);
 /* Does this command only show, and no content? */
 bool look_shows(const struct options *o);
 /* Becomes queue-look, if this user and this command need it and it is there;

@@ -1,6 +1,7 @@
 /* A command that reads queues, in its own process: the queues, what is printed
  * behind the messages, the exit code. */
 #include "qctl/show/qread.h"
+#include "qctl/show/shares.h"
 #include "qctl/routing/rules.h"
 #include "qctl/act/task.h"
 
@@ -238,6 +239,8 @@ task_read_all(struct task *t)
 		    "no queue that queue= names is there");
 	if (t->options.verb == VERB_CHECK)
 		return check_all(t);
+	if (t->options.verb == VERB_SHARES)
+		return shares_show(t);
 	if (t->options.verb == VERB_SHAPE &&
 	    (t->view.rows = shape_new()) == NULL)
 		return task_complain(&t->options, EX_OSERR, strerror(ENOMEM));

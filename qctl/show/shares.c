@@ -1,0 +1,309 @@
+/* `qctl shares': what each user has in the queues, beside the limits. */
+#include "qctl/show/shares.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sysexits.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/num.h"
+#include "ipc/page.h"
+#include "qctl/read/look.h"
+#include "qctl/show/explain.h"
+#include "spool/waiting.h"
+
+/* ---- the process of a queue ---- */
+
+/* A row for the parent; messages of a user, or with `walk' the time of the last
+ * walk over the queue. */
+struct frame {
+	uid_t uid;
+	bool walk, is_system; /* is_system: no limit is on the user */
+	usec_t walked_wall;
+	struct use use;
+};
+
+struct shares {
+	struct task *task;
+	struct share_row *rows;
+	size_t count, room;
+	usec_t walked_wall; /* the earliest of the last walks; 0: none */
+	int error;
+};
+
+struct sender {
+	const struct task *task;
+	struct worker *worker;
+	const struct spool *sp;
+};
+
+static void
+send_use(void *arg, uid_t account, const struct use *use)
+{
+	const struct sender *s = arg;
+	struct frame f;
+
+	if (s->task->account != USE_ALL && s->task->account != account)
+		return;
+	memset(&f, 0, sizeof(f)); /* the padding, too */
+	f.uid = account;
+	f.is_system = waiting_is_made(s->sp, account) || s->sp->private;
+	f.use = *use;
+	worker_row(s->worker, &f, sizeof(f));
+}
+
+static int
+send_table(const struct sender *s)
+{
+	struct waiting_file file;
+	struct waiting_user row;
+	struct frame f;
+	uint64_t i;
+	int r = waiting_open(s->sp, &file);
+
+	for (i = 0; r == 0 && i < file.count; i++) {
+		r = waiting_row(&file, i, &row);
+		if (r == 0)
+			send_use((void *)(uintptr_t)s, row.uid,
+			    &(struct use){ row.messages, row.bytes,
+				row.messages, row.made });
+		worker_step(s->worker);
+	}
+	if (r == 0) {
+		memset(&f, 0, sizeof(f));
+		f.walk = true;
+		f.walked_wall = file.walked_wall;
+		worker_row(s->worker, &f, sizeof(f));
+	}
+	waiting_close(&file);
+	return r == -ENOENT ? 0 : r;
+}
+
+static int
+read_queue(struct worker *w, void *arg)
+{
+	struct spool sp;
+	const struct shares *shares = arg;
+	struct sender s = { shares->task, w, &sp };
+	int r = spool_open(&sp, &spool_sys_real, s.task->base, w->queue);
+
+	if (r == 0)
+		r = send_table(&s);
+	if (r == 0)
+		r = use_each_drop(&sp, s.task->account, send_use, &s);
+	if (r == -EACCES)
+		worker_denied(w);
+	else if (r == -EBADMSG)
+		worker_note(w,
+		    "its table of users is damaged, or of another version: "
+		    "todo-proc writes it anew when it runs");
+	else if (r < 0)
+		worker_note(w, "%s", strerror(-r));
+	spool_close(&sp);
+	return 0;
+}
+
+/* ---- rows ---- */
+
+static int
+add_row(struct shares *s, uid_t uid, bool is_free, const struct use *use)
+{
+	const size_t want = s->room == 0 ? 64 : 2 * s->room;
+	struct share_row *more;
+
+	if (s->count == s->room) {
+		more = reallocarray(s->rows, want, sizeof(*more));
+		if (more == NULL)
+			return -ENOMEM;
+		s->rows = more;
+		s->room = want;
+	}
+	s->rows[s->count++] =
+	    (struct share_row){ .uid = uid, .is_free = is_free, .use = *use };
+	return 0;
+}
+
+static void
+take_frame(uint32_t queue UNUSED, const void *data, size_t len, void *arg)
+{
+	struct shares *s = arg;
+	struct frame f;
+	int r = 0;
+
+	if (len != sizeof(f))
+		return;
+	memcpy(&f, data, sizeof(f));
+	if (!f.walk)
+		r = add_row(s, f.uid, f.is_system, &f.use);
+	else if (s->walked_wall == 0 || f.walked_wall < s->walked_wall)
+		s->walked_wall = f.walked_wall;
+	if (r < 0)
+		s->error = r;
+}
+
+static int
+by_uid(const void *a, const void *b)
+{
+	const struct share_row *x = a, *y = b;
+
+	return (x->uid > y->uid) - (x->uid < y->uid);
+}
+
+/* One row for each user, of all queues. */
+static void
+merge(struct shares *s)
+{
+	size_t i, n = 0;
+
+	qsort(s->rows, s->count, sizeof(*s->rows), by_uid);
+	for (i = 0; i < s->count; i++) {
+		if (n > 0 && s->rows[n - 1].uid == s->rows[i].uid) {
+			use_add(&s->rows[n - 1].use, &s->rows[i].use);
+			s->rows[n - 1].is_free |= s->rows[i].is_free;
+		} else {
+			s->rows[n++] = s->rows[i];
+		}
+	}
+	s->count = n;
+}
+
+static int
+by_fullness(const void *a, const void *b)
+{
+	return share_row_compare(a, b);
+}
+
+/* ---- output ---- */
+
+static int
+add_foot(struct buf *out, const struct shares_time *when, usec_t now_wall)
+{
+	int r = 0;
+
+	if (when->walked_wall == 0)
+		return buf_add_str(out,
+		    "The queues were not counted yet; drops are counted\n");
+	r = buf_add_str(out,
+	    when->is_running
+		? "Last walk over the queues: "
+		: "The instance does not run. Drops are counted now, other "
+		  "messages by the last walk: ");
+	if (r == 0)
+		r = sentence_add_time(out, when->walked_wall, now_wall);
+	return r < 0 ? r : buf_add_char(out, '\n');
+}
+
+static int
+print(const struct shares *s, const struct shares_time *when, struct buf *out)
+{
+	const bool json = s->task->options.json;
+	size_t i;
+	int r = 0;
+
+	if (!json && s->count > 0)
+		r = buf_add_str(out, share_row_head);
+	else if (!json)
+		r = buf_add_str(out, "No user has mail in the queues\n");
+	for (i = 0; r == 0 && i < s->count; i++)
+		r = json ? share_row_object(out, &s->rows[i], when)
+			 : share_row_text(out, &s->rows[i]);
+	if (r == 0 && !json)
+		r = add_foot(out, when, s->task->view.now_wall);
+	return r;
+}
+
+static bool
+is_running(const char *instance)
+{
+	static struct sched_page page;
+
+	return sched_page_read(instance, &page) == 0 &&
+	    !page_stale(&page.head, clock_mono());
+}
+
+/* ---- the command ---- */
+
+/* A name, else a number. Other than the own account only readers may ask for.
+ */
+static int
+find_account(const struct task *t, uid_t *ret)
+{
+	const char *word =
+	    t->options.sites.npatterns > 0 ? t->options.sites.patterns[0] : "";
+	const struct passwd *pw = *word == '\0' ? NULL : getpwnam(word);
+	uint64_t uid;
+
+	if (t->own_only)
+		*ret = waiting_account(getuid());
+	else if (*word == '\0')
+		*ret = USE_ALL;
+	else if (pw != NULL)
+		*ret = waiting_account(pw->pw_uid);
+	else if (num_u64(word, 0, UINT32_MAX - 1, &uid) == 0)
+		*ret = waiting_account((uid_t)uid);
+	else
+		return -ENOENT;
+	return 0;
+}
+
+static int
+finish(struct shares *s, const struct worker_totals *totals)
+{
+	const struct options *o = &s->task->options;
+	const struct shares_time when = { s->walked_wall,
+		is_running(s->task->instance) };
+	struct buf text = { 0 };
+	size_t i;
+	int code, r = s->error;
+
+	if (r == 0 && totals->denied > 0)
+		return task_complain(o, EX_NOPERM, LOOK_DENIED);
+	/* The row of a user who has nothing. */
+	if (r == 0 && s->task->account != USE_ALL)
+		r = add_row(s, s->task->account, false, &(struct use){ 0 });
+	merge(s);
+	for (i = 0; i < s->count; i++)
+		share_row_complete(s->task, &s->rows[i]);
+	qsort(s->rows, s->count, sizeof(*s->rows), by_fullness);
+	if (r == 0)
+		r = print(s, &when, &text);
+	code = task_put(o, r, &text);
+	buf_done(&text);
+	return code == EX_OK && totals->silent + totals->troubled > 0
+	    ? EX_TEMPFAIL
+	    : code;
+}
+
+int
+shares_show(struct task *t)
+{
+	struct shares s = { .task = t };
+	const struct worker_job job = {
+		.program = t->options.program,
+		.queues = t->queues,
+		.nqueues = (size_t)t->nqueues,
+		.silence_limit = t->silence_limit,
+		.silent = "its disk does not answer; what it holds is not "
+			  "counted",
+		.run = read_queue,
+		.take_row = take_frame,
+		.arg = &s,
+	};
+	struct worker_totals totals;
+	int code, r;
+
+	if (find_account(t, &t->account) < 0)
+		return task_complain(&t->options, EX_NOUSER, "no such user");
+	r = worker_run_all(&job, &totals);
+	if (r < 0)
+		code = task_complain(&t->options, EX_OSERR, strerror(-r));
+	else
+		code = finish(&s, &totals);
+	free(s.rows);
+	return code;
+}
