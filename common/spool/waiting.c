@@ -29,7 +29,7 @@ static const struct {
 	{ "lock/waiting", "lock/waiting.new", 0640 },
 };
 
-/* ---- whose mail ---- */
+/* ---- submitters ---- */
 
 bool
 waiting_is_made(const struct spool *sp, uid_t owner)

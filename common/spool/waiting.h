@@ -13,10 +13,10 @@
 
 #include "spool/spool.h"
 
-/* Who submitted a message: the owner of its file, whom nobody can forge. A file
- * that the system wrote (an expansion, a report) has the submitter of the
- * message it was made of in its trailer. In a private instance one user owns
- * all files, and the trailer says who submitted. */
+/* The user who submitted a message: the owner of the file, since nobody can
+ * forge an owner. A file that the system wrote (an expansion, a report) has in
+ * its trailer the submitter of the message it was made of. In a private
+ * instance one user owns all files, and the trailer has the submitter. */
 uid_t
 waiting_submitter(const struct spool *sp, uid_t owner, uint32_t trailer_uid);
 /* The same of the open file of a message. */

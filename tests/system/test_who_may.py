@@ -22,7 +22,7 @@ WORDS = {
     "sendmail": "sendmail -f s@test.example alice@test.example",
     "queue-inject": "queue-inject -f s@test.example alice@test.example",
     "qctl list": "qctl list", "qctl show": "qctl show ID", "qctl explain": "qctl explain ID",
-    "qctl shape": "qctl shape", "qctl sites": "qctl sites", "mailq": "mailq", "postqueue -p": "postqueue -p",
+    "qctl shape": "qctl shape", "qctl sites": "qctl sites", "qctl shares": "qctl shares", "mailq": "mailq", "postqueue -p": "postqueue -p",
     "postqueue -j": "postqueue -j", "qread": "qread", "sendmail -bp": "sendmail -bp",
     "qctl show --content": "qctl show --content ID", "qctl check": "qctl check",
     "qctl rules": "qctl rules", "qctl hold --rule": "qctl hold --rule recipient=nobody@none.example --reason x",
