@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/io.h"
+#include "base/subuid.h"
 #include "spool/waiting.h"
 
 #define NAME    "lock/expanding"
@@ -145,11 +146,15 @@ int
 charge_begin(struct charge *c, const struct conf *conf, const struct spool *sp,
     uid_t submitter)
 {
+	const int r = use_accounts_read(SUBUID_FILE);
+
 	*c = (struct charge){ .conf = conf,
 		.sp = sp,
 		.account = waiting_account(submitter),
 		.file = -1,
 		.slot = CHARGE_SLOTS };
+	if (r < 0)
+		return r;
 	c->counted = !use_is_free(conf, sp, c->account);
 	if (!c->counted)
 		return 0;

@@ -12,6 +12,7 @@
 
 #include "base/clock.h"
 #include "base/num.h"
+#include "base/subuid.h"
 #include "ipc/page.h"
 #include "qctl/read/look.h"
 #include "qctl/show/explain.h"
@@ -69,7 +70,7 @@ send_table(const struct sender *s)
 	for (i = 0; r == 0 && i < file.count; i++) {
 		r = waiting_row(&file, i, &row);
 		if (r == 0)
-			send_use((void *)(uintptr_t)s, row.uid,
+			send_use((void *)(uintptr_t)s, waiting_account(row.uid),
 			    &(struct use){ row.messages, row.bytes,
 				row.messages, row.made });
 		worker_step(s->worker);
@@ -295,8 +296,10 @@ shares_show(struct task *t)
 		.arg = &s,
 	};
 	struct worker_totals totals;
-	int code, r;
+	int code, r = use_accounts_read(SUBUID_FILE);
 
+	if (r < 0)
+		return task_complain(&t->options, EX_OSERR, strerror(-r));
 	if (find_account(t, &t->account) < 0)
 		return task_complain(&t->options, EX_NOUSER, "no such user");
 	r = worker_run_all(&job, &totals);
