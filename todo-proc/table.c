@@ -52,6 +52,8 @@ waiting_table_add(struct waiting_table *t, const struct waiting_user *more)
 {
 	struct waiting_user *row;
 
+	if (more->uid == (uid_t)-1) /* no user has this number */
+		return 0;
 	if (t->count * 2 >= t->places && grow(t) < 0)
 		return -ENOMEM;
 	row = place_of(t, more->uid + 1);

@@ -247,7 +247,7 @@ class Shares(Doors):
             total = 0
             for path in i.base.glob("queue*/gate/waiting"):
                 total += sum(int(line.split()[1]) for line in path.read_text().splitlines()[1:]
-                             if line.split()[0] == str(uid))
+                             if int(line.split()[0]) == uid)
             return total == number
         wait(said, what=f"{number} messages of {uid} in gate/waiting")
 

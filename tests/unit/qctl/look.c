@@ -101,7 +101,7 @@ Test(look, shows)
 		o.content = true;
 		cr_assert_not(look_shows(&o), "%u", verb);
 	}
-	cr_assert_eq(shown, 6);
+	cr_assert_eq(shown, 7);
 	o.content = false;
 	o.verb = VERB_ACT;
 	cr_assert_not(look_shows(&o));
