@@ -64,7 +64,7 @@ read_door(const struct task *t, struct share_row *row)
 
 	if (n < (int)sizeof(path))
 		fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-	row->knows_door = fd >= 0 || errno == ENOENT;
+	row->knows_door = fd >= 0 || (n < (int)sizeof(path) && errno == ENOENT);
 	if (fd < 0)
 		return;
 	use_of_slots(fd, use_slots(&t->limits), UINT32_MAX, &under_way);
