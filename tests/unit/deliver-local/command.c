@@ -309,8 +309,8 @@ Test(command, X37_processes_of_other_sessions_end_with_the_program,
 		/* has the output open, and a process of its own below it */
 		"setsid sh -c 'setsid sleep 1000 & sleep 1000' & exit 0",
 		/* an orphan already, which ignores signals */
-		"(setsid sh -c 'trap \"\" HUP TERM INT; setsid sleep 1000 & "
-		"echo > ready; wait' &); until test -e ready; do :; done",
+		("(setsid sh -c 'trap \"\" HUP TERM INT; setsid sleep 1000 & "
+		 "echo > ready; wait' &); until test -e ready; do :; done"),
 		"for i in 1 2 3 4 5 6 7 8 9; do (setsid sleep 1000 &); done",
 	};
 	struct verdict v;
