@@ -23,6 +23,7 @@ static const struct {
 	{ "qscheduler/children/heartbeat.c", "heartbeat" },
 	{ "qscheduler/children/orphan.c", "orphan" },
 	{ "qscheduler/ground/worker.c", "disk" },
+	{ "qscheduler/queues/days.c", "walk" },
 	{ "qscheduler/queues/health.c", "queue" },
 	{ "qscheduler/queues/inventory.c", "queue" },
 	{ "qscheduler/queues/objects.c", "shared-memory" },

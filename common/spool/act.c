@@ -340,3 +340,66 @@ act_spread(const struct spool *from, const struct spool *to, enum spool_dir dir,
 
 	return r == 0 ? spool_hand_over(from, to, dir, inode) : r;
 }
+
+/* ---- the end of the day in deleted/ ---- */
+
+/* The end of the day is known until the file is gone. Then no other file gets
+ * its inode while it is open, so what is cleared is this message's. */
+static int
+remove_deleted(const struct spool *sp, uint64_t inode)
+{
+	const struct spool_sys *sys = sp->sys;
+	char leaf[SPOOL_PATH_MAX];
+	int r, fd;
+
+	spool_leaf(sp, SPOOL_DELETED, inode, leaf, sizeof(leaf));
+	fd = sys->openat(
+	    sp->dir[SPOOL_DELETED], leaf, O_PATH | O_NOFOLLOW | O_CLOEXEC, 0);
+	if (fd < 0)
+		return -errno;
+	r = reason_clear(sp, SPOOL_BOUNCE, inode);
+	if (r == 0)
+		r = spool_remove(sp, SPOOL_DELETED, inode);
+	if (r == 0)
+		r = reason_clear(sp, SPOOL_DEFER, inode);
+	sys->close(fd);
+	return r;
+}
+
+/* The message may have come there again since the caller looked. */
+static bool
+ends_later(int fd, usec_t now_wall)
+{
+	struct stat st;
+
+	return fstat(fd, &st) < 0 ||
+	    (usec_t)st.st_mtim.tv_sec * USEC_PER_SEC > now_wall;
+}
+
+bool
+act_day_may_be_over(usec_t end_wall, usec_t now_wall)
+{
+	return end_wall <= now_wall || end_wall > now_wall + ACT_DELETED_TIME;
+}
+
+int
+act_end_day(const struct spool *sp, uint64_t inode, usec_t now_wall)
+{
+	char leaf[SPOOL_PATH_MAX];
+	struct stat st;
+	int r = 0, fd;
+
+	spool_leaf(sp, SPOOL_DELETED, inode, leaf, sizeof(leaf));
+	if (fstatat(sp->dir[SPOOL_DELETED], leaf, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return 0;
+	fd = reason_open(sp, SPOOL_DEFER, inode);
+	/* A restore may lose the end of its day: a day from now, then. */
+	if (fd < 0)
+		return spool_set_due(sp, inode, now_wall + ACT_DELETED_TIME);
+	if (!ends_later(fd, now_wall)) {
+		r = remove_deleted(sp, inode);
+		r = r < 0 ? r : 1;
+	}
+	sp->sys->close(fd);
+	return r;
+}

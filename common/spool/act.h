@@ -62,6 +62,13 @@ int act_find(const struct spool *sp, enum spool_dir first,
  * then. */
 int act_move(const struct spool *sp, enum spool_act act, enum spool_dir dir,
     uint64_t inode, int fd, usec_t now_wall, enum spool_dir *ret_to);
+/* The day of a message in deleted/: may the day be over that ends then? The end
+ * that a scan tells is the time of the file itself where defer/ has none, and
+ * may lie further away than any end: act_end_day() looks. */
+bool act_day_may_be_over(usec_t end_wall, usec_t now_wall);
+/* Removes a message whose day is over, with its reasons. 1: removed; 0: it has
+ * left, or its day goes on. A message whose end is lost gets a day from now. */
+int act_end_day(const struct spool *sp, uint64_t inode, usec_t now_wall);
 /* ACT_SPREAD: what is prepared of the message is settled, then it goes with its
  * reasons and due time (spool_hand_over()). fd is locked on the way. -EINVAL:
  * not out of this directory; -EAGAIN: it is being expanded or reported; and as

@@ -58,6 +58,7 @@ bool segment_is_same(const char *name, int fd);
 #define WORKER_ALL       0 /* directories of queues that do not run */
 #define WORKER_OVERRIDES (CONF_QUEUE_NUM_MAX + 1)
 #define WORKER_CONF      (CONF_QUEUE_NUM_MAX + 2)
+#define WORKER_DAYS      (CONF_QUEUE_NUM_MAX + 3)
 
 struct worker_result {
 	int r;          /* of what was asked, or why it was not asked */

@@ -159,7 +159,8 @@ struct queues {
 	struct override *waiting;
 	bool rescan; /* files went from queue to queue */
 	usec_t rescan_at, sweep_at;
-	mqd_t reports; /* mq /qscheduler, to write, for queue-send; -1: none */
+	usec_t days_at; /* when deleted mail of queues that do not run ends */
+	mqd_t reports;  /* mq /qscheduler, to write, for queue-send; -1: none */
 	struct sites sites;
 };
 
@@ -409,6 +410,9 @@ int disk_seal(const struct worker_call *call); /* base_seal() */
 /* All that are not run: `more` has the numbers, uint32_t, of those with mail.
  */
 int disk_sweep(const struct worker_call *call);
+/* days.c, each second: deleted mail of queues that do not run is removed when
+ * its day is over. */
+void days_tick(struct queues *all, usec_t now);
 /* Out of `more`; when that is not whole: an error, and mail may be there. */
 struct base_facts disk_facts_of(const struct buf *more);
 

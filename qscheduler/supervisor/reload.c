@@ -346,6 +346,6 @@ super_reload_if_wanted(struct super *s, usec_t now)
 	s->last_reload = now;
 	/* Disks and queues are checked at once: the cause may have been put
 	 * right. */
-	s->next_health = s->queues.sweep_at = now;
+	s->next_health = s->queues.sweep_at = s->queues.days_at = now;
 	begin(s);
 }

@@ -185,6 +185,7 @@ tick_floors(struct super *s, usec_t now)
 	orphans_tick(&s->children, now);
 	sites_tick(&s->queues);
 	retirement_tick_all(&s->queues, now);
+	days_tick(&s->queues, now);
 	override_tick_waiting(&s->queues, now);
 }
 
@@ -264,6 +265,7 @@ super_start(struct super *s)
 	s->started_at = now;
 	s->last_reload = now - EVERY_TICK;
 	s->next_health = s->queues.sweep_at = now + EVERY_HEALTH;
+	s->queues.days_at = now + EVERY_HEALTH;
 	scale_init(&s->grow.scale);
 	publish(s, now);
 	for (i = 0; i < s->queues.nqueues; i++)

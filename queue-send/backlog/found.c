@@ -5,11 +5,10 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "base/io.h"
 #include "log/log.h"
 #include "queue-send/operators/act_task.h"
 #include "queue-send/road/road.h"
-#include "spool/reason.h"
+#include "spool/act.h"
 
 #define STRAY_RETRY (10 * USEC_PER_SEC)
 
@@ -91,69 +90,13 @@ found_active(struct send *s, const struct walk_item *item)
 
 /* ---- deleted/ ---- */
 
-/* The end of the day is known until the file is gone. Then no other file gets
- * its inode while it is open, so what is cleared is this message's. */
-static int
-remove_deleted(const struct act_task *t)
-{
-	const struct spool_sys *sys = t->sp->sys;
-	char leaf[SPOOL_PATH_MAX];
-	int r, fd;
-
-	spool_leaf(t->sp, SPOOL_DELETED, t->id.inode, leaf, sizeof(leaf));
-	fd = sys->openat(t->sp->dir[SPOOL_DELETED], leaf,
-	    O_PATH | O_NOFOLLOW | O_CLOEXEC, 0);
-	if (fd < 0)
-		return -errno;
-	r = reason_clear(t->sp, SPOOL_BOUNCE, t->id.inode);
-	if (r == 0)
-		r = spool_remove(t->sp, SPOOL_DELETED, t->id.inode);
-	if (r == 0)
-		r = reason_clear(t->sp, SPOOL_DEFER, t->id.inode);
-	sys->close(fd);
-	return r;
-}
-
-/* The message may have come there again since the walk looked. */
-static bool
-ends_later(const struct act_task *t, int fd)
-{
-	struct stat st;
-
-	return fstat(fd, &st) < 0 ||
-	    (usec_t)st.st_mtim.tv_sec * USEC_PER_SEC > t->now_wall;
-}
-
-static int
-stat_in(const struct act_task *t, enum spool_dir dir, struct stat *ret_st)
-{
-	char leaf[SPOOL_PATH_MAX];
-
-	spool_leaf(t->sp, dir, t->id.inode, leaf, sizeof(leaf));
-	return fstatat(t->sp->dir[dir], leaf, ret_st, AT_SYMLINK_NOFOLLOW);
-}
-
-/* The message may have left since the walk looked: what it has in defer/ and
- * bounce/ goes on with it. */
 static int
 end_day(struct act_task *t)
 {
-	struct stat st;
-	int r = 0, fd;
+	int r = act_end_day(t->sp, t->id.inode, t->now_wall);
 
-	if (stat_in(t, SPOOL_DELETED, &st) < 0)
-		return 0;
-	fd = reason_open(t->sp, SPOOL_DEFER, t->id.inode);
-	/* A restore may lose the end of its day: a day from now, then. */
-	if (fd < 0)
-		return spool_set_due(
-		    t->sp, t->id.inode, t->now_wall + ACT_DELETED_TIME);
-	if (!ends_later(t, fd)) {
-		r = remove_deleted(t);
-		t->done = r == 0;
-	}
-	io_close(&fd);
-	return r;
+	t->done = r == 1;
+	return r < 0 ? r : 0;
 }
 
 static int
@@ -167,13 +110,10 @@ day_ended(struct send *s, struct act_task *t, uint32_t *ret_running UNUSED)
 	return 0;
 }
 
-/* The day of a file without defer/ may be its own time, which may lie further
- * away than any end: end_day() sets it. */
 void
 found_deleted(struct send *s, const struct walk_item *item)
 {
-	if (item->file.mtime_wall > s->now_wall &&
-	    item->file.mtime_wall <= s->now_wall + ACT_DELETED_TIME)
+	if (!act_day_may_be_over(item->file.mtime_wall, s->now_wall))
 		return;
 	if (!act_is_under_way(s, item->file.inode))
 		begin(s, SPOOL_DELETED, item->file.inode, end_day, day_ended);
@@ -236,9 +176,12 @@ found_held(struct send *s, const struct walk_item *item)
 static int
 ask_age(struct act_task *t)
 {
+	char leaf[SPOOL_PATH_MAX];
 	struct stat st;
 
-	if (stat_in(t, SPOOL_DEFERRED, &st) < 0)
+	spool_leaf(t->sp, SPOOL_DEFERRED, t->id.inode, leaf, sizeof(leaf));
+	if (fstatat(
+		t->sp->dir[SPOOL_DEFERRED], leaf, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return -errno;
 	t->changed_wall = (usec_t)st.st_mtim.tv_sec * USEC_PER_SEC;
 	return 0;

@@ -160,6 +160,27 @@ class Growing(SystemTest):
         i.stop()
         self.assertEqual(i.files(), [])
 
+    def test_A32_deleted_mail_of_a_queue_that_is_gone(self):
+        """As the user of queue-send: the supervisor is root."""
+        i = self.running(queues=2)
+        i.stop()
+        for n in range(8):
+            i.inject(b"Subject: %d\n\nbody\n" % n, "alice@test.example")
+        subprocess.run([BIN / "qctl", "delete", "ALL"], env=i.environment(), capture_output=True, check=True,
+                       timeout=HANG)
+        gone = list(i.queue(2).glob("deleted/*"))
+        self.assertTrue(gone, "queue 2 had mail")
+        later = gone.pop()
+        for path in gone:
+            for due in i.queue(2).glob(f"defer/*/{path.name}"):
+                os.utime(due, (1, 1))
+        i.write_conf(queue_count=1)
+        i.start()
+        i.reload()
+        wait(lambda: list(i.queue(2).glob("deleted/*")) == [later], what="the end of the day")
+        self.assertEqual([p.name for p in i.queue(2).glob("defer/*/*")], [later.name])
+        i.stop()
+
     def test_D20_QUEUE_START_other_than_1_stranding_mail(self):
         for mode, conf in (("-s", {}), ("-d", {"queue_max": 2})):
             i = self.instance(queues=6, conf=QUICK)

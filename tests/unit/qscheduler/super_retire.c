@@ -264,3 +264,76 @@ Test(super_retire, a_restart_in_a_load_keeps_the_queues_that_have_mail)
 	cr_expect_eq(state_of(4), QUEUE_STATE_NONE);
 	cr_expect_eq(stage_stop(), 0);
 }
+
+/* A file as queue-send makes it. */
+static void
+put_own(const char *rest, time_t mtime)
+{
+	const struct timespec times[2] = { { mtime, 0 }, { mtime, 0 } };
+	struct stat st;
+	uid_t owner;
+
+	cr_assert_eq(stat(path_of("queue1/deleted"), &st), 0);
+	owner = st.st_uid;
+	put_file(rest);
+	cr_assert_eq(chown(path_of(rest), owner, (gid_t)-1), 0);
+	cr_assert_eq(utimensat(AT_FDCWD, path_of(rest), times, 0), 0);
+}
+
+/* Deleted messages: 4, whose day is over, and 5, whose day goes on. */
+static void
+put_deleted(uint32_t queue)
+{
+	char rest[64];
+	int i;
+
+	for (i = 4; i <= 5; i++) {
+		snprintf(rest, sizeof(rest), "queue%u/deleted/%d", queue, i);
+		put_own(rest, 1);
+		snprintf(
+		    rest, sizeof(rest), "queue%u/defer/%d/%d", queue, i % 2, i);
+		put_own(rest, i == 4 ? 1 : time(NULL) + 3600);
+	}
+}
+
+static void
+wait_gone(const char *rest)
+{
+	const struct timespec pause = { .tv_nsec = 10 * 1000000 };
+
+	while (is_there(rest))
+		(void)nanosleep(&pause, NULL);
+}
+
+Test(super_retire, A32_the_day_of_deleted_mail_ends_without_a_queue_send)
+{
+	int lock;
+
+	start("-d", "queue_max = 3\nqueue_drain_time = 0\n");
+	cr_assert_eq(set_count(3), 0);
+	wait_state(3, QUEUE_STATE_OPEN);
+	cr_assert_eq(set_count(1), 0);
+	wait_state(2, QUEUE_STATE_NONE);
+	wait_state(3, QUEUE_STATE_NONE);
+	put_deleted(1);
+	put_deleted(2);
+	put_deleted(3);
+	put_own("queue3/bounce/0/6", 1); /* of no message */
+	put_own("queue2/lock/queue-send", 1);
+	lock = open(path_of("queue2/lock/queue-send"), O_RDONLY | O_CLOEXEC);
+	cr_assert_geq(lock, 0);
+	cr_assert_eq(flock(lock, LOCK_EX), 0);
+	kill(stage()->pid, SIGHUP);
+	wait_gone("queue3/bounce/0/6");
+	cr_expect_not(is_there("queue3/deleted/4"));
+	cr_expect_not(is_there("queue3/defer/0/4"));
+	cr_expect(is_there("queue3/deleted/5"), "its day goes on");
+	cr_expect(is_there("queue3/defer/1/5"));
+	cr_expect(is_there("queue1/deleted/4"), "it runs");
+	cr_expect(is_there("queue2/deleted/4"), "another process acts on it");
+	close(lock);
+	stage_wait_log("reloaded");
+	kill(stage()->pid, SIGHUP);
+	wait_gone("queue2/deleted/4");
+	cr_expect_eq(stage_stop(), 0);
+}
