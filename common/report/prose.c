@@ -146,12 +146,33 @@ say_return(const struct report_facts *r, struct buf *out)
 	    header ? "header of the message is" : "message is");
 }
 
+/* A report has a bounded size. */
+static int
+say_more(const struct report_facts *r, struct buf *out)
+{
+	int e;
+
+	if (r->more == 0)
+		return 0;
+	e = r->kind == REPORT_DELAY
+	    ? say(out, "",
+		  "Recipients that wait as well, for whom this report has no "
+		  "room: %" PRIu32 ". The log of this system has them, under "
+		  "the queue id %s.",
+		  r->more, r->id)
+	    : say(out, "",
+		  "Recipients that further reports tell of: %" PRIu32
+		  ". The last of these reports returns the message.",
+		  r->more);
+	return e < 0 ? e : say_blank(out);
+}
+
 int
 prose_end(const struct report_facts *r, struct buf *out)
 {
-	int e = 0;
+	int e = say_more(r, out);
 
-	if (r->said > REPORT_SAID_MAX) {
+	if (e == 0 && r->said > REPORT_SAID_MAX) {
 		e = say(out, "",
 		    "Recipients that are not named here: %" PRIu32
 		    ". The part for programs has all of them.",

@@ -147,6 +147,14 @@ add_header(const struct report_facts *r, struct buf *out)
 
 /* ---- the parts ---- */
 
+uint64_t
+report_rcpts_limit(uint64_t size_limit)
+{
+	const uint64_t limit = 10 * size_limit;
+
+	return limit < REPORT_RCPTS_MIN ? REPORT_RCPTS_MIN : limit;
+}
+
 int
 report_begin(struct report_facts *r, struct buf *out)
 {

@@ -28,6 +28,9 @@
 /* Recipients that the words name; the rest are counted there, and have their
  * fields. */
 #define REPORT_SAID_MAX     1000
+/* A report says so much of its recipients at least, if there is so much to say:
+ * words and fields, in octets. */
+#define REPORT_RCPTS_MIN    (64 << 10)
 /* The most of a header that is of use in `content`. */
 #define REPORT_HEADER_MAX   (64 << 10)
 #define REPORT_BOUNDARY_MAX 80
@@ -64,6 +67,8 @@ struct report_facts {
 	const char *content; /* of the message, or its beginning */
 	size_t content_len;
 	bool whole; /* content is all of it, and is to be returned */
+	/* Recipients that did not fit: a delay has no other report of these. */
+	uint32_t more;
 	bool mixed; /* a failure, and some recipients have the message */
 
 	/* Private. */
@@ -82,6 +87,9 @@ struct report_rcpt {
 	usec_t when_wall;  /* of the last attempt; 0: unknown */
 };
 
+/* How much a report says of its recipients where a content of size_limit is
+ * returned. */
+uint64_t report_rcpts_limit(uint64_t size_limit);
 int report_begin(struct report_facts *r, struct buf *out);
 int report_say(
     struct report_facts *r, const struct report_rcpt *to, struct buf *out);

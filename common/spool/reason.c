@@ -277,6 +277,21 @@ reason_add_rcpt_report(const struct spool *sp, uint64_t inode, usec_t when_wall,
 }
 
 int
+reason_add_part_report(const struct spool *sp, uint64_t inode, usec_t when_wall,
+    const char *id, uint32_t count)
+{
+	struct buf line = { 0 };
+	int r = buf_printf(&line,
+	    REASON_REPORT "\t%" PRId64 "\t%s\t" REASON_LINES "\t%" PRIu32 "\n",
+	    when_wall / USEC_PER_SEC, id, count);
+
+	if (r == 0)
+		r = append_to(sp, SPOOL_BOUNCE, inode, &line, true);
+	buf_done(&line);
+	return r;
+}
+
+int
 reason_format_warning(const struct queue_id *id, usec_t when_wall,
     const char *report, struct buf *out)
 {

@@ -23,6 +23,10 @@
  * recipients in front of it may be untold:
  *	report <TAB> WALL_SECONDS <TAB> ID <TAB> rcpt <TAB> INDEX
  *
+ * One that had no room for more told of the first COUNT reasons in front of it
+ * that were untold:
+ *	report <TAB> WALL_SECONDS <TAB> ID <TAB> lines <TAB> COUNT
+ *
  * Another one says that an operator gave up message ID:
  *	expire <TAB> WALL_SECONDS <TAB> ID
  * And one that an operator released it while there were rules of hold:
@@ -77,6 +81,10 @@ int reason_add_report(
 /* The same of a report that told of this recipient alone. */
 int reason_add_rcpt_report(const struct spool *sp, uint64_t inode,
     usec_t when_wall, const char *id, uint32_t index);
+/* The same of a report that told of the first `count' of the reasons that no
+ * report had told of. */
+int reason_add_part_report(const struct spool *sp, uint64_t inode,
+    usec_t when_wall, const char *id, uint32_t count);
 /* The same of a warning of delay. */
 int reason_add_warning(const struct spool *sp, const struct queue_id *id,
     usec_t when_wall, const char *report);
@@ -134,7 +142,8 @@ int reason_read(const struct spool *sp, enum spool_dir dir, uint64_t inode,
 int reason_read_told(const struct spool *sp, uint64_t inode,
     int (*each)(const struct reason *reason, void *arg),
     void (*told)(uint32_t index, void *arg), void *arg);
-/* The same of bounce/, behind so many reports. */
+/* The same of bounce/, but for reasons that the first so many reports told
+ * of. */
 int reason_read_after(const struct spool *sp, uint64_t inode, uint32_t reports,
     int (*each)(const struct reason *reason, void *arg), void *arg);
 

@@ -14,6 +14,7 @@
 #define REASON_DELAY      "delay"
 #define REASON_ATTEMPT    "attempt"
 #define REASON_RCPT       "rcpt"
+#define REASON_LINES      "lines"
 /* In the mode of the file: there may be lines of marks. */
 #define REASON_MARKED_BIT 0100u
 

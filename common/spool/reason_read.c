@@ -48,8 +48,11 @@ struct lines {
 	int (*each)(const struct reason *reason, void *arg); /* NULL: none */
 	void (*told)(uint32_t index, void *arg);             /* NULL: none */
 	void *arg;
-	uint32_t from;    /* reports in front of the first reason */
 	uint32_t reports; /* so far */
+	/* Reasons so far; those that were told by so many reports; reasons that
+	 * each() does not get. */
+	uint64_t reasons, told_count, skipped;
+	uint32_t from;  /* reports that count for told_count */
 	const char *id; /* of the message whose marks are looked for, or NULL */
 	int marks;
 	uint32_t *attempt; /* of the first line, or NULL */
@@ -113,6 +116,21 @@ take_told(const struct lines *l, const char *line)
 		l->told((uint32_t)index, l->arg);
 }
 
+/* "report <TAB> WALL_SECONDS <TAB> ID <TAB> lines <TAB> COUNT" tells of so many
+ * reasons that were not told of before. */
+static void
+count_told(struct lines *l, const char *line)
+{
+	static const char word[] = "\t" REASON_LINES "\t";
+	const char *at = strstr(line, word);
+	uint64_t count;
+
+	if (at == NULL)
+		l->told_count = l->reasons;
+	else if (num_u64(at + sizeof(word) - 1, 0, UINT32_MAX, &count) == 0)
+		l->told_count += count;
+}
+
 /* The first line of a file in defer/. */
 static int
 take_attempt(const char *line, uint32_t *attempt)
@@ -135,15 +153,18 @@ take_line(struct lines *l, char *line)
 	if (l->attempt != NULL)
 		return take_attempt(line, l->attempt);
 	if (strncmp(line, REASON_REPORT "\t", sizeof(REASON_REPORT)) == 0) {
-		l->reports++;
+		if (l->reports++ < l->from)
+			count_told(l, line);
 		if (l->told != NULL)
 			take_told(l, line);
 		return 0;
 	}
-	if (l->each == NULL || l->reports < l->from ||
-	    !parse_line(line, &reason))
+	if ((l->each == NULL && l->from == 0) || !parse_line(line, &reason))
 		return 0;
-	return l->each(&reason, l->arg);
+	l->reasons++;
+	return l->each == NULL || l->reasons <= l->skipped
+	    ? 0
+	    : l->each(&reason, l->arg);
 }
 
 /* Reads each whole line in the buffer; *ret_used is the start of the rest. */
@@ -242,9 +263,12 @@ int
 reason_read_after(const struct spool *sp, uint64_t inode, uint32_t reports,
     int (*each)(const struct reason *reason, void *arg), void *arg)
 {
-	struct lines lines = { .each = each, .arg = arg, .from = reports };
+	struct lines told = { .from = reports };
+	struct lines lines = { .each = each, .arg = arg };
+	int r = reports == 0 ? 0 : read_file(sp, SPOOL_BOUNCE, inode, &told);
 
-	return read_file(sp, SPOOL_BOUNCE, inode, &lines);
+	lines.skipped = told.told_count;
+	return r < 0 ? r : read_file(sp, SPOOL_BOUNCE, inode, &lines);
 }
 
 int

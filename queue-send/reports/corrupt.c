@@ -29,6 +29,7 @@ report_task_new(struct send *s, const struct queue_id *id)
 	t->opt.max_content = 0;
 	t->opt.flags = QUEUE_FILE_REPORT;
 	t->size_limit = s->conf->bounce_size_limit;
+	t->rcpts_limit = report_rcpts_limit(s->conf->bounce_size_limit);
 	t->now_wall = s->now_wall;
 	conf_host(s->conf, t->host);
 	conf_domain(s->conf, t->domain);

@@ -169,10 +169,10 @@ note_known(const struct reason *reason, void *arg)
 }
 
 static int
-note_lost(const struct report_rcpts *w, uint32_t index)
+note_lost(const struct report_rcpts *w, uint32_t index, const char *text)
 {
 	struct reason reason = {
-		.index = index, .dsn = "", .relay = "none", .text = LOST_DONE
+		.index = index, .dsn = "", .relay = "none", .text = text
 	};
 	struct queue_rcpt rcpt;
 	int r = queue_file_rcpt(
@@ -200,16 +200,37 @@ note_all_lost(struct report_rcpts *w)
 	for (i = 0; r == 0 && i < w->file->rcpt_count; i++) {
 		place = &w->places[i];
 		if (place->done && place->line == 0 && !place->known)
-			r = note_lost(w, i);
+			r = note_lost(w, i, LOST_DONE);
 	}
 	return r;
 }
 
-/* Recipients that failed without a reason are told of by the first report. */
+/* A recipient that failed without a reason gets one, behind all others, before
+ * the first report: so each part of the report is a number of reasons. */
+static int
+note_lost_failures(struct report_rcpts *w)
+{
+	const struct notice *n = &notices[w->kind];
+	uint32_t i;
+	int r = 0;
+
+	if (!n->untold || w->reports > 0 || w->alone)
+		return 0;
+	for (i = 0; r == 0 && i < w->file->rcpt_count; i++) {
+		if (w->places[i].line != 0)
+			continue;
+		r = note_lost(w, i, n->text);
+		w->places[i].line = ++w->line;
+		count(w, &w->places[i]);
+	}
+	return r;
+}
+
+/* Are recipients without a reason told of? */
 static bool
 has_lost(const struct report_rcpts *w)
 {
-	return !notices[w->kind].untold || w->reports == 0 || w->alone;
+	return !notices[w->kind].untold || w->alone;
 }
 
 /* Only behind the last line it is known who was told of. */
@@ -233,6 +254,7 @@ report_rcpts_find(struct report_rcpts *w, enum report_kind kind)
 	w->kind = kind;
 	w->count = w->done = w->unwanted = 0;
 	w->beside = w->has_done = false;
+	w->most = 0;
 	r = find_marks(w, &notices[kind]);
 	if (r < 0)
 		return r;
@@ -242,6 +264,8 @@ report_rcpts_find(struct report_rcpts *w, enum report_kind kind)
 		r = note_all_lost(w);
 	if (r == 0)
 		r = read_reasons(w, note_line);
+	if (r == 0)
+		r = note_lost_failures(w);
 	for (i = 0; r == 0 && has_lost(w) && i < w->file->rcpt_count; i++)
 		if (w->places[i].line == 0)
 			count(w, &w->places[i]);
@@ -263,6 +287,15 @@ static const char *
 orcpt_of(const struct queue_rcpt *rcpt)
 {
 	return rcpt->dsn.orcpt[0] == '\0' ? NULL : rcpt->dsn.orcpt;
+}
+
+static int
+tell_one(struct report_rcpts *w, const struct report_rcpt *to)
+{
+	if (w->most > 0 && w->told == w->most)
+		return 0;
+	w->told++;
+	return w->each(w->arg, to);
 }
 
 static int
@@ -294,7 +327,9 @@ tell_line(const struct reason *reason, void *arg)
 	w->address = rcpt.address;
 	to.action = action_of(w, &rcpt);
 	to.orcpt = orcpt_of(&rcpt);
-	return w->each(w->arg, &to);
+	r = tell_one(w, &to);
+	w->address = NULL;
+	return r;
 }
 
 /* A recipient without a reason. */
@@ -313,7 +348,7 @@ tell_one_lost(struct report_rcpts *w, const struct queue_rcpt *rcpt)
 
 	w->index = rcpt->index;
 	w->address = rcpt->address;
-	return w->each(w->arg, &to);
+	return tell_one(w, &to);
 }
 
 static int
@@ -338,6 +373,7 @@ report_rcpts_tell(struct report_rcpts *w,
 {
 	int r;
 
+	w->told = 0;
 	w->each = each;
 	w->arg = arg;
 	r = read_reasons(w, tell_line);

@@ -27,6 +27,10 @@ struct work {
 	struct accept accept;
 	/* Of a report for one recipient: that one; NULL: for all. */
 	const struct report_rcpt *only;
+	/* The recipients that fit, those of them who have the message, the
+	 * number of reasons up to the last of them, and what is said of all. */
+	uint32_t fit, fit_done, fit_reasons;
+	uint64_t size;
 	const char *to, *sender; /* of the report, of the message */
 	int (*add)(struct report_facts *r, const struct report_rcpt *to,
 	    struct buf *out);
@@ -65,12 +69,13 @@ add_all(struct work *w,
 	return report_rcpts_tell(&w->rcpts, add_rcpt, w);
 }
 
-/* A message that has not failed is not returned (RFC 3461 section 4.3). */
+/* A message that has not failed is not returned (RFC 3461 section 4.3). Of
+ * several reports the last one returns it. */
 static bool
 is_returned(const struct work *w, enum report_kind kind)
 {
 	return (kind == REPORT_FAILURE || kind == REPORT_DOUBLE) &&
-	    w->dsn.ret != DSN_RET_HDRS &&
+	    w->rcpts.most == 0 && w->dsn.ret != DSN_RET_HDRS &&
 	    w->file.content_len <= w->t->size_limit;
 }
 
@@ -231,8 +236,11 @@ add_commit(struct work *w, enum report_kind kind)
 	char made[QUEUE_ID_SIZE];
 
 	queue_id_format(&t->made[kind].id, made);
-	return kind == REPORT_DELAY
-	    ? reason_add_warning(t->sp, &t->id, t->now_wall, made)
+	if (kind == REPORT_DELAY)
+		return reason_add_warning(t->sp, &t->id, t->now_wall, made);
+	return w->rcpts.most > 0
+	    ? reason_add_part_report(
+		  t->sp, t->id.inode, t->now_wall, made, w->fit_reasons)
 	    : reason_add_report(t->sp, t->id.inode, t->now_wall, made);
 }
 
@@ -306,6 +314,48 @@ find(struct work *w, enum report_kind kind)
 			       : of_message(w, r);
 }
 
+/* ---- a report of bounded size ---- */
+
+static int
+measure(void *arg, const struct report_rcpt *to)
+{
+	struct work *w = arg;
+	int r = report_say(&w->facts, to, &w->out);
+
+	if (r == 0)
+		r = report_state(&w->facts, to, &w->out);
+	w->size += w->out.len;
+	buf_reset(&w->out);
+	if (r < 0)
+		return r;
+	if (w->size > w->t->rcpts_limit && w->fit > 0)
+		return 1;
+	w->fit++;
+	w->fit_done += to->action >= REPORT_DELIVERED;
+	w->fit_reasons = w->rcpts.line;
+	return 0;
+}
+
+/* Recipients that do not fit are told of by the next report; of a warning they
+ * are counted. */
+static int
+take_part(struct work *w, enum report_kind kind)
+{
+	int r;
+
+	set_facts(w, kind);
+	w->facts.said = w->facts.more = 0;
+	w->fit = w->fit_done = 0;
+	w->size = 0;
+	r = report_rcpts_tell(&w->rcpts, measure, w);
+	if (r == 1) {
+		w->facts.more = w->rcpts.count - w->fit;
+		w->rcpts.most = w->rcpts.count = w->fit;
+		w->rcpts.done = w->fit_done;
+	}
+	return r < 0 ? r : 0;
+}
+
 static int
 tell(struct work *w, enum report_kind kind)
 {
@@ -315,6 +365,12 @@ tell(struct work *w, enum report_kind kind)
 		w->t->wanting = true;
 		return 0;
 	}
+	r = take_part(w, kind);
+	if (r < 0)
+		return beside_message(w, r, REPORT_READING);
+	w->t->left = w->rcpts.most > 0 && kind != REPORT_DELAY;
+	if (kind == REPORT_FAILURE && w->rcpts.done == w->rcpts.count)
+		kind = REPORT_SUCCESS; /* no failure is in this part */
 	r = of_message(w, read_content(w, kind));
 	return r < 0 ? r
 		     : beside_message(w, make_report(w, kind), REPORT_WRITING);
@@ -403,6 +459,7 @@ tell_failures(struct work *w)
 	if (r < 0)
 		return r;
 	w->t->unwanted = w->rcpts.unwanted;
+	w->t->left = false;
 	if (w->rcpts.count == 0)
 		return 0;
 	if (w->t->alone)
@@ -435,7 +492,10 @@ tell_all(struct work *w)
 
 	if (r == 0)
 		r = tell_failures(w);
-	if (r == 0 && w->t->warn)
+	/* The line of a warning tells of all reasons in front of it. */
+	while (r == 0 && w->t->corrupt && w->t->left)
+		r = tell_failures(w);
+	if (r == 0 && w->t->warn && !w->t->left)
 		r = warn(w);
 	if (r < 0)
 		(void)settle(w);

@@ -40,6 +40,7 @@ struct report_task {
 	usec_t until_wall;         /* of a delay: the end of the attempts */
 	struct accept_options opt; /* with the flags of the report */
 	uint64_t size_limit;       /* of a content that is returned whole */
+	uint64_t rcpts_limit;      /* of what a report says of recipients */
 	usec_t now_wall;
 	char sender[ADDRESS_MAX + 1];
 	char to[ADDRESS_MAX + 1];
@@ -56,7 +57,7 @@ struct report_task {
 		struct queue_id id;
 	} made_alone[REPORTS_ALONE_MAX];
 	uint32_t nalone;
-	bool left;         /* recipients remain for another task */
+	bool left;         /* recipients remain for another report */
 	bool wanting;      /* with `look`: there would */
 	uint32_t unwanted; /* recipients that failed, of whom the sender wants
 			      no report */
@@ -101,10 +102,15 @@ struct report_rcpts {
 	uint32_t index;
 	const char *address;
 
+	/* Reasons that were read: when each() is called, with that of its
+	 * recipient. */
+	uint32_t line;
+	uint32_t most; /* each() is called for so many at most; 0: for all */
+
 	/* Private. */
 	struct report_place *places; /* of each recipient */
 	bool has_done;               /* some that have the message are meant */
-	uint32_t line;
+	uint32_t told;
 	enum report_kind kind;
 	int (*each)(void *arg, const struct report_rcpt *to);
 	void *arg;

@@ -147,6 +147,24 @@ class Report(Reports):
         i.stop()
         self.assertEqual(i.files(), [])
 
+    def test_X42_many_failures_are_told_in_reports_of_bounded_size(self):
+        """mutation: measure() never ends."""
+        count = 600
+        i = self.running(queues=1, routing=ROUTING, conf={"bounce_size_limit": "1k"})
+        i.inject(HELLO, *(f"x{n}@never.example" for n in range(count)), sender="bob@test.example")
+        wait(lambda: not i.files("incoming", "active", "deferred", "prepared", "bounce") and i.maildir("bob"),
+             what="the end of the message")
+        told = []
+        for report, path in zip(self.reports(i, "bob", 2), i.maildir("bob")):
+            self.assertLess(path.stat().st_size, 80000)
+            self.assertEqual(report.get_content_type(), "multipart/report")
+            words, fields, returned = report.get_payload()
+            told += [rcpt["Final-Recipient"] for rcpt in fields.get_payload()[1:]]
+            self.assertEqual({rcpt["Action"] for rcpt in fields.get_payload()[1:]}, {"failed"})
+            self.assertIn(returned.get_content_type(), ("message/rfc822", "text/rfc822-headers"))
+        self.assertEqual(sorted(told), sorted(f"rfc822; x{n}@never.example" for n in range(count)))
+        self.assertEqual(i.log().count("sender non-delivery notification: "), len(i.maildir("bob")))
+
     @needs_root
     def test_X40_mail_of_another_user_holds_back_no_report(self):
         """mutation: message_set_file() leaves the uid out."""

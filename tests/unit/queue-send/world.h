@@ -41,6 +41,7 @@ struct world {
 	uint32_t hops;         /* of offers: Received fields */
 	bool in_memory;        /* the spool; set before world_start() */
 	const char *sender;    /* of files; NULL: s@here.test */
+	const char *said;      /* the text of results; NULL: short */
 	const char *content;   /* of files; NULL: a short one */
 	uint8_t notify;        /* of their recipients, enum dsn_notify */
 	const char *orcpt;     /* of their recipients; NULL: none */
@@ -188,6 +189,8 @@ const char *world_reason(
 /* The content of the report in incoming/; "" without one, or with two. */
 const char *world_report(const struct world *w);
 /* Is there a report in incoming/ with this text? */
+/* How often this text stands in all reports in incoming/. */
+uint32_t world_count_reported(const struct world *w, const char *what);
 bool world_has_report(const struct world *w, const char *what);
 /* Settle what is prepared, as todo-proc does with each scan. */
 void world_settle(struct world *w);

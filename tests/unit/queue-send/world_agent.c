@@ -140,6 +140,7 @@ world_result(struct world *w, const struct world_delivery *delivery,
     uint32_t place, enum agent_outcome outcome)
 {
 	static const char *const dsn[] = { "2.1.5", "4.2.1", "5.1.1" };
+	const char *said = w->said == NULL ? "as told" : w->said;
 
 	world_send(w->agent,
 	    &(struct msg){ .type = MSG_RESULT,
@@ -149,7 +150,7 @@ world_result(struct world *w, const struct world_delivery *delivery,
 		    .outcome = (uint8_t)outcome,
 		    .dsn = MSG_S(dsn[outcome]),
 		    .relay = MSG_S("test"),
-		    .text = MSG_S("as told"),
+		    .text = MSG_S(said),
 		} });
 }
 

@@ -270,23 +270,33 @@ world_report(const struct world *w)
 	return found == 1 ? buf_str(&text) : "";
 }
 
-bool
-world_has_report(const struct world *w, const char *what)
+uint32_t
+world_count_reported(const struct world *w, const char *what)
 {
 	struct buf text = { 0 };
 	struct spool_scan scan;
 	struct spool_item item;
-	bool found = false;
+	const char *at;
+	uint32_t n = 0;
 
 	spool_scan_begin(&scan, &w->s.sp, SPOOL_INCOMING);
 	while (spool_scan_next(&scan, false, &item) == 1) {
 		buf_reset(&text);
-		found |= read_report(w, item.inode, &text) &&
-		    strstr(buf_str(&text), what) != NULL;
+		if (!read_report(w, item.inode, &text))
+			continue;
+		for (at = strstr(buf_str(&text), what); at != NULL;
+		     at = strstr(at + 1, what))
+			n++;
 	}
 	spool_scan_done(&scan);
 	buf_done(&text);
-	return found;
+	return n;
+}
+
+bool
+world_has_report(const struct world *w, const char *what)
+{
+	return world_count_reported(w, what) > 0;
 }
 
 void
