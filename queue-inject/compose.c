@@ -98,7 +98,8 @@ compose_from(
     const struct compose *c, const char *full_name, const char *address)
 {
 	struct buf name = { 0 };
-	int r = text_to_utf8(&name, full_name, strlen(full_name), NAME_MAX_BYTES);
+	int r =
+	    text_to_utf8(&name, full_name, strlen(full_name), NAME_MAX_BYTES);
 
 	if (r == 0)
 		r = buf_printf(c->out, "%sFrom: ", c->prefix);

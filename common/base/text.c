@@ -4,7 +4,7 @@
 #include <unictype.h>
 #include <unistr.h>
 
-/* What a reader cannot see, or sees in another place: controls, format
+/* Characters that a reader does not see, or that move others: controls, format
  * characters (bidirectional, zero width, tags), separators of lines and
  * paragraphs, private use, surrogates, and code points without a character. */
 #define HIDDEN (UC_CATEGORY_MASK_C | UC_CATEGORY_MASK_Zl | UC_CATEGORY_MASK_Zp)

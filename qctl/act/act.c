@@ -204,7 +204,8 @@ pass_over_begun(struct actor *a)
 			a->works[i].error = -ENODATA;
 }
 
-/* It is not in this queue any more: the command looks for it (seek.c). */
+/* A message that is not in this queue any more: the command looks for it
+ * (seek.c). */
 static bool
 has_gone(const struct work *k)
 {

@@ -80,7 +80,7 @@ tell_marked(const struct task *t)
 		    program, marked, marked == 1 ? " is" : "s are");
 }
 
-/* They were found, and are not missed. */
+/* Messages that were found, and that nobody misses. */
 static void
 tell_gone(const struct task *t)
 {

@@ -1,4 +1,4 @@
-#include "queue-send/reports/report_task.h"
+#include "queue-send/reports/report_text.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -15,98 +15,8 @@
 #include "spool/waiting.h"
 #include "submit/submit.h"
 
-/* The work on one message: its file is locked. */
-struct work {
-	struct report_task *t;
-	int fd;
-	struct queue_file file;
-	struct dsn_mail dsn;
-	struct report_rcpts rcpts;
-	struct report_facts facts;
-	struct buf content, out;
-	struct accept accept;
-	/* Of a report for one recipient: that one; NULL: for all. */
-	const struct report_rcpt *only;
-	/* The recipients that fit, those of them who have the message, the
-	 * number of reasons up to the last of them, and what is said of all. */
-	uint32_t fit, fit_done, fit_reasons;
-	uint64_t size;
-	const char *to, *sender; /* of the report, of the message */
-	int (*add)(struct report_facts *r, const struct report_rcpt *to,
-	    struct buf *out);
-};
-
-/* ---- the text ---- */
-
-/* Text that is ready goes into the file. */
 static int
-flush(struct work *w)
-{
-	int r = accept_content(&w->accept, w->out.data, w->out.len);
-
-	buf_reset(&w->out);
-	return r;
-}
-
-static int
-add_rcpt(void *arg, const struct report_rcpt *to)
-{
-	struct work *w = arg;
-	int r = w->add(&w->facts, to, &w->out);
-
-	return r < 0 ? r : flush(w);
-}
-
-/* Each recipient once, by `add`. */
-static int
-add_all(struct work *w,
-    int (*add)(
-	struct report_facts *r, const struct report_rcpt *to, struct buf *out))
-{
-	w->add = add;
-	if (w->only != NULL)
-		return add_rcpt(w, w->only);
-	return report_rcpts_tell(&w->rcpts, add_rcpt, w);
-}
-
-/* A message that has not failed is not returned (RFC 3461 section 4.3). Of
- * several reports the last one returns it. */
-static bool
-is_returned(const struct work *w, enum report_kind kind)
-{
-	return (kind == REPORT_FAILURE || kind == REPORT_DOUBLE) &&
-	    w->rcpts.most == 0 && w->dsn.ret != DSN_RET_HDRS &&
-	    w->file.content_len <= w->t->size_limit;
-}
-
-static int
-read_content(struct work *w, enum report_kind kind)
-{
-	const uint64_t len = w->file.content_len;
-	const bool whole = is_returned(w, kind);
-	const size_t want = (size_t)(whole ? len
-		: len < REPORT_HEADER_MAX  ? len
-					   : REPORT_HEADER_MAX);
-	int64_t n;
-	int r;
-
-	buf_reset(&w->content);
-	r = buf_reserve(&w->content, want);
-	if (r < 0)
-		return r;
-	n = io_pread_all(
-	    w->fd, w->content.data, want, (int64_t)w->file.content_off);
-	if (n < 0)
-		return (int)n;
-	w->content.len = (size_t)n;
-	w->facts.whole = whole;
-	w->facts.content = w->content.data;
-	w->facts.content_len = w->content.len;
-	return 0;
-}
-
-static int
-add_received(struct work *w)
+add_received(struct report_work *w)
 {
 	char line[SUBMIT_RECEIVED_MAX];
 	int n = submit_received(&w->accept, w->t->host, "\n", line);
@@ -114,29 +24,12 @@ add_received(struct work *w)
 	return n < 0 ? n : accept_content(&w->accept, line, (size_t)n);
 }
 
-static int
-add_text(struct work *w)
-{
-	int r = report_begin(&w->facts, &w->out);
-
-	if (r == 0)
-		r = flush(w);
-	if (r == 0)
-		r = add_all(w, report_say);
-	if (r == 0)
-		r = report_middle(&w->facts, &w->out);
-	if (r == 0)
-		r = add_all(w, report_state);
-	if (r == 0)
-		r = report_end(&w->facts, &w->out);
-	return r < 0 ? r : flush(w);
-}
-
 /* ---- the file ---- */
 
 /* An address without a domain has that of this system, in a header. */
 static void
-complete(const struct work *w, const char *address, char *out, size_t size)
+complete(
+    const struct report_work *w, const char *address, char *out, size_t size)
 {
 	snprintf(out, size, "%s%s%s", address,
 	    strchr(address, '@') == NULL ? "@" : "",
@@ -154,26 +47,9 @@ make_token(char out[33])
 		snprintf(out + 2 * i, 3, "%02x", bytes[i]);
 }
 
-/* The facts that are the same in each report of the message. */
-static void
-set_facts(struct work *w, enum report_kind kind)
-{
-	struct report_task *t = w->t;
-
-	w->facts.kind = kind;
-	w->facts.mixed =
-	    kind == REPORT_FAILURE && w->rcpts.done > 0 && w->only == NULL;
-	w->facts.damaged = t->corrupt;
-	w->facts.envid = w->dsn.envid[0] == '\0' ? NULL : w->dsn.envid;
-	w->facts.host = t->host;
-	w->facts.sender = w->sender;
-	w->facts.now_wall = t->now_wall;
-	w->facts.arrival_wall = w->file.arrival_wall;
-	w->facts.until_wall = t->until_wall;
-}
-
 static int
-write_report(struct work *w, enum report_kind kind, struct queue_id *ret_id)
+write_report(
+    struct report_work *w, enum report_kind kind, struct queue_id *ret_id)
 {
 	struct report_task *t = w->t;
 	char to[ADDRESS_MAX + CONF_HOST_SIZE + 2];
@@ -184,14 +60,14 @@ write_report(struct work *w, enum report_kind kind, struct queue_id *ret_id)
 	complete(w, "MAILER-DAEMON", from, sizeof(from));
 	queue_id_format(&t->id, id);
 	make_token(token);
-	set_facts(w, kind);
+	report_set_facts(w, kind);
 	w->facts.from = from;
 	w->facts.to = to;
 	w->facts.id = id;
 	w->facts.token = token;
 	r = add_received(w);
 	if (r == 0)
-		r = add_text(w);
+		r = report_add_text(w);
 	if (r == 0)
 		r = queue_file_add_sender(&w->accept.writer, "", 0);
 	if (r == 0)
@@ -201,7 +77,8 @@ write_report(struct work *w, enum report_kind kind, struct queue_id *ret_id)
 }
 
 static int
-prepare_report(struct work *w, enum report_kind kind, struct queue_id *ret_id)
+prepare_report(
+    struct report_work *w, enum report_kind kind, struct queue_id *ret_id)
 {
 	const struct prepared name = { .parent = w->t->id,
 		.index = PREPARED_REPORT,
@@ -223,14 +100,14 @@ prepare_report(struct work *w, enum report_kind kind, struct queue_id *ret_id)
 /* ---- all of it ---- */
 
 static int
-settle(struct work *w)
+settle(struct report_work *w)
 {
 	return spool_settle_message(
 	    w->t->sp, w->fd, &w->file, w->t->id.inode, NULL, NULL);
 }
 
 static int
-add_commit(struct work *w, enum report_kind kind)
+add_commit(struct report_work *w, enum report_kind kind)
 {
 	const struct report_task *t = w->t;
 	char made[QUEUE_ID_SIZE];
@@ -246,7 +123,7 @@ add_commit(struct work *w, enum report_kind kind)
 
 /* The line in bounce/ is the commit. */
 static int
-make_report(struct work *w, enum report_kind kind)
+make_report(struct report_work *w, enum report_kind kind)
 {
 	int r = prepare_report(w, kind, &w->t->made[kind].id);
 
@@ -260,7 +137,7 @@ make_report(struct work *w, enum report_kind kind)
 /* The message was read, or could not be; -EBADMSG and -EPERM are kept for what
  * is wrong with it, and -ENOENT says that it is gone. */
 static int
-of_message(struct work *w, int error)
+of_message(struct report_work *w, int error)
 {
 	if (error == -EIO)
 		w->t->trouble = REPORT_READING;
@@ -269,7 +146,7 @@ of_message(struct work *w, int error)
 
 /* The same of everything beside it: its reasons, other names in prepared/. */
 static int
-beside_message(struct work *w, int error, enum report_trouble trouble)
+beside_message(struct report_work *w, int error, enum report_trouble trouble)
 {
 	if (error == -ENOENT || error == -EPERM || error == -EBADMSG)
 		error = -EIO;
@@ -279,7 +156,7 @@ beside_message(struct work *w, int error, enum report_trouble trouble)
 }
 
 static int
-open_message(struct work *w)
+open_message(struct report_work *w)
 {
 	const struct report_task *t = w->t;
 	int r;
@@ -299,7 +176,7 @@ open_message(struct work *w)
 }
 
 static int
-find(struct work *w, enum report_kind kind)
+find(struct report_work *w, enum report_kind kind)
 {
 	int r;
 
@@ -314,50 +191,8 @@ find(struct work *w, enum report_kind kind)
 			       : of_message(w, r);
 }
 
-/* ---- a report of bounded size ---- */
-
 static int
-measure(void *arg, const struct report_rcpt *to)
-{
-	struct work *w = arg;
-	int r = report_say(&w->facts, to, &w->out);
-
-	if (r == 0)
-		r = report_state(&w->facts, to, &w->out);
-	w->size += w->out.len;
-	buf_reset(&w->out);
-	if (r < 0)
-		return r;
-	if (w->size > w->t->rcpts_limit && w->fit > 0)
-		return 1;
-	w->fit++;
-	w->fit_done += to->action >= REPORT_DELIVERED;
-	w->fit_reasons = w->rcpts.line;
-	return 0;
-}
-
-/* Recipients that do not fit are told of by the next report; of a warning they
- * are counted. */
-static int
-take_part(struct work *w, enum report_kind kind)
-{
-	int r;
-
-	set_facts(w, kind);
-	w->facts.said = w->facts.more = 0;
-	w->fit = w->fit_done = 0;
-	w->size = 0;
-	r = report_rcpts_tell(&w->rcpts, measure, w);
-	if (r == 1) {
-		w->facts.more = w->rcpts.count - w->fit;
-		w->rcpts.most = w->rcpts.count = w->fit;
-		w->rcpts.done = w->fit_done;
-	}
-	return r < 0 ? r : 0;
-}
-
-static int
-tell(struct work *w, enum report_kind kind)
+tell(struct report_work *w, enum report_kind kind)
 {
 	int r;
 
@@ -365,13 +200,13 @@ tell(struct work *w, enum report_kind kind)
 		w->t->wanting = true;
 		return 0;
 	}
-	r = take_part(w, kind);
+	r = report_take_part(w, kind);
 	if (r < 0)
 		return beside_message(w, r, REPORT_READING);
 	w->t->left = w->rcpts.most > 0 && kind != REPORT_DELAY;
 	if (kind == REPORT_FAILURE && w->rcpts.done == w->rcpts.count)
 		kind = REPORT_SUCCESS; /* no failure is in this part */
-	r = of_message(w, read_content(w, kind));
+	r = of_message(w, report_read_content(w, kind));
 	return r < 0 ? r
 		     : beside_message(w, make_report(w, kind), REPORT_WRITING);
 }
@@ -380,7 +215,8 @@ tell(struct work *w, enum report_kind kind)
 
 /* The line in bounce/ names the recipient: each report commits by itself. */
 static int
-commit_alone(struct work *w, enum report_kind kind, const struct queue_id *id)
+commit_alone(
+    struct report_work *w, enum report_kind kind, const struct queue_id *id)
 {
 	struct report_task *t = w->t;
 	char made[QUEUE_ID_SIZE];
@@ -398,12 +234,12 @@ commit_alone(struct work *w, enum report_kind kind, const struct queue_id *id)
 }
 
 static int
-make_alone(struct work *w, const struct report_rcpt *to)
+make_alone(struct report_work *w, const struct report_rcpt *to)
 {
 	const enum report_kind kind =
 	    to->action == REPORT_FAILED ? REPORT_FAILURE : REPORT_SUCCESS;
 	struct queue_id id;
-	int r = of_message(w, read_content(w, kind));
+	int r = of_message(w, report_read_content(w, kind));
 
 	if (r < 0)
 		return r;
@@ -418,7 +254,7 @@ make_alone(struct work *w, const struct report_rcpt *to)
 static int
 tell_alone(void *arg, const struct report_rcpt *to)
 {
-	struct work *w = arg;
+	struct report_work *w = arg;
 	struct report_task *t = w->t;
 	char sender[ADDRESS_MAX + 1];
 	int r;
@@ -438,7 +274,7 @@ tell_alone(void *arg, const struct report_rcpt *to)
 }
 
 static int
-tell_each_alone(struct work *w)
+tell_each_alone(struct report_work *w)
 {
 	int r;
 
@@ -452,7 +288,7 @@ tell_each_alone(struct work *w)
 
 /* Deliveries too, where the sender asked to be told of them. */
 static int
-tell_failures(struct work *w)
+tell_failures(struct report_work *w)
 {
 	int r = find(w, w->t->kind);
 
@@ -472,9 +308,9 @@ tell_failures(struct work *w)
  * untold. Nobody waits for bulk mail and for what programs send, unless a
  * warning was asked for. */
 static int
-warn(struct work *w)
+warn(struct report_work *w)
 {
-	int r = of_message(w, read_content(w, REPORT_DELAY));
+	int r = of_message(w, report_read_content(w, REPORT_DELAY));
 
 	if (r < 0)
 		return r;
@@ -486,7 +322,7 @@ warn(struct work *w)
 
 /* Only of a message that is ours and locked. */
 static int
-tell_all(struct work *w)
+tell_all(struct report_work *w)
 {
 	int r = beside_message(w, settle(w), REPORT_WRITING);
 
@@ -522,7 +358,7 @@ is_in_corrupt(const struct report_task *t)
  * the message still gets the mark of a warning, so that the next walk of
  * corrupt/ does not read the message again. */
 static int
-tell_damage(struct work *w)
+tell_damage(struct report_work *w)
 {
 	const struct report_task *t = w->t;
 	int r = of_message(w, is_in_corrupt(t)), marks;
@@ -544,7 +380,9 @@ int
 report_task_work(struct sync_task *task)
 {
 	struct report_task *t = (struct report_task *)(void *)task;
-	struct work w = { .t = t, .fd = -1, .to = t->to, .sender = t->sender };
+	struct report_work w = {
+		.t = t, .fd = -1, .to = t->to, .sender = t->sender
+	};
 	int r;
 
 	if (t->begins)

@@ -3,6 +3,7 @@
  * for the queue.
  *
  *	report_task.c   the lock, the file, the commit
+ *	report_text.c   the text (report_text.h)
  *	report_rcpts.c  the recipients that a report names, and their reasons
  *
  * Soft: -errno. Nothing is left of a report that failed but, after a crash, a
