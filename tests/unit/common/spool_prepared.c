@@ -184,6 +184,20 @@ Test(spool_prepared, D35_the_mark_of_the_parent_decides)
 	}
 }
 
+/* In memory the removal is the mark of the last recipient: the mark in the
+ * file, which is still open, says nothing.
+ * mutation: common/spool/prepared.c: prepared_lock() looks at no links. */
+Test(spool_prepared, D35_a_parent_that_has_gone_meanwhile_is_none)
+{
+	const struct queue_id id = scratch_put(&s);
+	int fd = spool_open_file(&s.sp, SPOOL_INCOMING, id.inode, O_RDONLY);
+
+	cr_assert_geq(fd, 0);
+	cr_assert_eq(spool_remove(&s.sp, SPOOL_INCOMING, id.inode), 0);
+	cr_expect_eq(prepared_lock(fd), -ENOENT);
+	close(fd);
+}
+
 /* mutation: common/spool/prepared.c: take_parent() locks before it compares
  * the id. */
 Test(spool_prepared, D35_without_its_parent_it_goes_on)

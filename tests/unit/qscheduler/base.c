@@ -8,8 +8,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -338,6 +340,50 @@ Test(base, D16_what_is_no_file_in_maildrop_is_no_mail)
 	cr_assert_eq(symlink("/etc/passwd", drop), 0);
 	base_inspect(&base_dir.base, 1, &facts);
 	cr_expect_not(facts.mail);
+	base_close(&base_dir.base);
+}
+
+static bool looks, sealed, locked;
+
+/* Replaces flock() of all in this program: the look into a queue begins with
+ * its locks. */
+int
+flock(int fd, int op)
+{
+	sealed |= looks && spool_is_sealed_at(base_dir.path, 1);
+	locked |= looks;
+	return (int)syscall(SYS_flock, fd, op);
+}
+
+static void
+touch(const char *name)
+{
+	char file[128];
+	int fd;
+
+	snprintf(file, sizeof(file), "%s/queue1/%s", base_dir.path, name);
+	fd = open(file, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	cr_assert_geq(fd, 0, "%s", file);
+	close(fd);
+}
+
+/* A message that gets its name behind the look would lie in a queue that nobody
+ * runs; a queue that is run again takes mail.
+ * mutations: qscheduler/queues/base.c: base_seal() looks first; it leaves the
+ * seal where there is mail. */
+Test(base, D20_a_queue_is_sealed_before_the_look_into_it)
+{
+	cr_assert_eq(base_dir_open(base_dir.path), 0);
+	cr_assert_eq(base_make(&base_dir.base, 1, 2, &base_dir.error), 0);
+	touch("lock/queue-send");
+	looks = true;
+	cr_expect_eq(base_seal(&base_dir.base, 1), 1);
+	looks = false;
+	cr_expect(locked);
+	cr_expect(sealed);
+	touch("hold/7");
+	cr_expect_eq(base_seal(&base_dir.base, 1), 0);
+	cr_expect_not(spool_is_sealed_at(base_dir.path, 1));
 	base_close(&base_dir.base);
 }
 
