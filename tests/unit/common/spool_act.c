@@ -329,3 +329,24 @@ Test(spool_act, D7_D32_without_a_sync_the_message_stays)
 	s.sp.sys = &fault_sys;
 	scratch_close(&s);
 }
+
+/* A damaged message that is released is found damaged once more where its sum
+ * is not right yet.
+ * mutations: common/spool/corrupt.c: corrupt_release() moves first;
+ * renew_sums() does not sync. */
+Test(spool_act, D44_a_damaged_message_is_released_with_its_sum_on_disk)
+{
+	struct spool_sys sys;
+	int fd;
+
+	open_noted(&sys);
+	put_with_reason(SPOOL_CORRUPT);
+	fd = spool_open_file(&s.sp, SPOOL_CORRUPT, inode, O_RDWR);
+	cr_assert_geq(fd, 0);
+	cr_assert_eq(pwrite(fd, "!", 1, QUEUE_FILE_HEADER), 1);
+	close(fd);
+	cr_assert_eq(act_on(ACT_RELEASE_ALL, SPOOL_CORRUPT), 0);
+	cr_expect_str_eq(calls, "tmr", "%s", calls);
+	s.sp.sys = &fault_sys;
+	scratch_close(&s);
+}
