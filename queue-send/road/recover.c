@@ -62,13 +62,14 @@ compare_reasons(const struct spool *sp, uint64_t inode, struct recovered *done)
 	    fd < 0 ? fd : reason_compare_marks(sp, fd, inode, true, &unmarked);
 
 	done->unmarked += unmarked;
+	done->synced &= unmarked == 0;
 	io_close(&fd);
 	return r;
 }
 
 /* ---- one message ---- */
 
-/* Once is enough: at start no marks are written. */
+/* Once is enough, until a mark is taken back. */
 static void
 sync_marks(const struct spool *sp, struct recovered *done)
 {
