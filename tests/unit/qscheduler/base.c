@@ -373,6 +373,8 @@ touch(const char *name)
  * seal where there is mail. */
 Test(base, D20_a_queue_is_sealed_before_the_look_into_it)
 {
+	int fd;
+
 	cr_assert_eq(base_dir_open(base_dir.path), 0);
 	cr_assert_eq(base_make(&base_dir.base, 1, 2, &base_dir.error), 0);
 	touch("lock/queue-send");
@@ -381,6 +383,12 @@ Test(base, D20_a_queue_is_sealed_before_the_look_into_it)
 	looks = false;
 	cr_expect(locked);
 	cr_expect(sealed);
+	/* A process of the queue that still runs may move files. */
+	fd = openat(
+	    base_dir.base.fd, "queue1/lock/queue-send", O_RDONLY | O_CLOEXEC);
+	cr_assert_eq(flock(fd, LOCK_EX | LOCK_NB), 0);
+	cr_expect_eq(base_seal(&base_dir.base, 1), -EAGAIN);
+	close(fd);
 	touch("hold/7");
 	cr_expect_eq(base_seal(&base_dir.base, 1), 0);
 	cr_expect_not(spool_is_sealed_at(base_dir.path, 1));

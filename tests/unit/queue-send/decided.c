@@ -87,3 +87,26 @@ Test(decided, P23_a_later_act_has_the_last_mark)
 	cr_expect_eq(world_where(&w, inode), SPOOL_HOLD);
 	cr_expect_eq(decision(inode), REASON_TO_HOLD);
 }
+
+/* The note fails and the mark would not: the operator is told that nothing was
+ * done.
+ * mutation: queue-send/operators/act_task.c: act_task_note() marks behind a
+ * note that failed. */
+Test(decided, D6_P23_without_its_note_nothing_is_decided)
+{
+	const struct hold_note hold = { .uid = 7 };
+	struct world_delivery delivery;
+	struct queue_id id;
+	uint64_t inode;
+
+	inode = world_message(&w, "d", 1);
+	id = world_id(&w, inode);
+	world_take_one(&w, &delivery);
+	world_fail(CALL_WRITE, ENOSPC, 1);
+	cr_expect_eq(world_hold(&w, &id, &hold, &running), -ENOSPC);
+	cr_expect_eq(reason_marks(&w.s.sp, &id), -ENOENT);
+	world_result(&w, &delivery, 0, AGENT_DEFERRED);
+	world_done(&w, &delivery);
+	world_run(&w);
+	cr_expect_eq(world_where(&w, inode), SPOOL_DEFERRED);
+}
