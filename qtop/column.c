@@ -25,7 +25,8 @@ row_is_faulty(const struct model_row *row)
 		return false;
 	return row->error < 0 || row->stale || row->page.read_only != 0 ||
 	    row->page.scan_only != 0 ||
-	    (row->sched.flags & (SCHED_ROW_SILENT | SCHED_ROW_NO_MAIL)) != 0 ||
+	    (row->sched.flags &
+		(SCHED_ROW_SILENT | SCHED_ROW_LATE | SCHED_ROW_NO_MAIL)) != 0 ||
 	    (row->sched.state == QUEUE_STATE_DISABLED && !by_hand) ||
 	    row->sched.state == QUEUE_STATE_QUARANTINED;
 }

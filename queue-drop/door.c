@@ -324,6 +324,19 @@ take_rcpt_dsn(struct door *d, struct stream_record *record)
 	return r < 0 ? refuse_error(d, r) : 0;
 }
 
+/* The caller has not committed itself yet: it may go to another queue. */
+static int
+take_ready(struct door *d, struct stream_record *record)
+{
+	static const char ready = DOOR_IS_READY;
+
+	if (record->left > 0)
+		return refuse_error(d, -EPROTO);
+	if (d->rcpts == 0)
+		return refuse_error(d, -EDESTADDRREQ);
+	return write(STDOUT_FILENO, &ready, 1) == 1 ? 0 : refuse_error(d, -EIO);
+}
+
 /* The order of records, and the function for each. */
 static const struct step {
 	char after, type;
@@ -337,6 +350,10 @@ static const struct step {
 	{ DOOR_RCPT, DOOR_RCPT, take_rcpt },
 	{ DOOR_RCPT, DOOR_RCPT_DSN, take_rcpt_dsn },
 	{ DOOR_RCPT_DSN, DOOR_RCPT, take_rcpt },
+	{ DOOR_SENDER, DOOR_READY, take_ready },
+	{ DOOR_DSN, DOOR_READY, take_ready },
+	{ DOOR_RCPT, DOOR_READY, take_ready },
+	{ DOOR_RCPT_DSN, DOOR_READY, take_ready },
 };
 
 static int

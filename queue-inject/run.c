@@ -102,6 +102,8 @@ store_once(struct inject *inject, struct queue_id *ret_id)
 		r = inject->face->envelope(inject);
 		inject->has_envelope = r == 0;
 	}
+	if (inject->source.mark_lost)
+		submission_stay(inject->submission);
 	if (r == 0)
 		r = put_envelope(inject);
 	if (r == 0)

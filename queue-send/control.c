@@ -74,6 +74,8 @@ send_init(struct send *s)
 	if (r == 0)
 		r = probe_init(s);
 	if (r == 0)
+		r = late_init(s);
+	if (r == 0)
 		r = removal_init(s);
 	if (r == 0)
 		r = moves_init(s);
@@ -126,6 +128,7 @@ send_done(struct send *s)
 	acts_done(s);
 	results_done(s);
 	probe_done(s);
+	late_done(s);
 	clock_file_done(s);
 	keep_open(s);
 	for (list = LIST_NONE; list < LIST_NLISTS; list++)
@@ -175,6 +178,7 @@ set_threads(struct send *s)
 	s->clock_pool.threads = removals > 0;
 	s->records.pool.threads = removals > 0;
 	s->probe.pool.threads = removals > 0;
+	s->late.pool.threads = removals > 0;
 	s->fetches.pool.threads = removals > 0 ? FETCH_THREADS : 0;
 	s->moves.threads = removals > 0 ? MOVE_THREADS : 0;
 	s->acts.pool.threads = removals > 0 ? ACT_THREADS : 0;

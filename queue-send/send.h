@@ -176,6 +176,15 @@ struct probe {
 	bool away; /* a thread writes it */
 };
 
+/* Questions to the disk, which show that it is late. */
+struct late {
+	struct pool pool;
+	usec_t at;    /* the next question */
+	usec_t began; /* the one that is under way */
+	bool away;    /* one is under way */
+	bool told;    /* that one has lasted, and the page is to say so */
+};
+
 struct other_queue;
 LIST_HEAD(other_queue_list, other_queue);
 
@@ -316,6 +325,7 @@ struct send {
 	struct disk_pace pace;
 	struct records records;
 	struct probe probe;
+	struct late late;
 	struct record_list unrecorded; /* results without their marks */
 	usec_t record_at;              /* when to try them again */
 	usec_t finish_at;              /* not before: nothing could be moved */

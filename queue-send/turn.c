@@ -118,6 +118,7 @@ static usec_t (*const works[])(struct send *s) = {
 	acts_hold_work,
 	deferred_work,
 	schedule_log_work,
+	late_work,
 	publish_work,
 	clock_file_work,
 	look_work,

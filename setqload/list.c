@@ -26,7 +26,8 @@ tell_state(const struct list_view *v, const struct sched_row *row,
 	int r;
 
 	if (row->state == QUEUE_STATE_OPEN &&
-	    (row->flags & (SCHED_ROW_SILENT | SCHED_ROW_NO_MAIL)) == 0)
+	    (row->flags &
+		(SCHED_ROW_SILENT | SCHED_ROW_LATE | SCHED_ROW_NO_MAIL)) == 0)
 		return 0;
 	r = page_text_row(row, v->now_mono, &detail);
 	if (r == 0)
@@ -237,6 +238,8 @@ print_queue(
 	if (r == 0)
 		r = add_bool(
 		    "silent", (row->flags & SCHED_ROW_SILENT) != 0, out);
+	if (r == 0)
+		r = add_bool("late", (row->flags & SCHED_ROW_LATE) != 0, out);
 	if (r == 0)
 		r = add_bool("full", (row->flags & SCHED_ROW_FULL) != 0, out);
 	if (r == 0)

@@ -190,7 +190,7 @@ page_create(const char *name, size_t size, uint64_t magic,
 		return r;
 	}
 	head = head_of(page, magic);
-	head->version = PAGE_VERSION;
+	head->version = page_version(magic);
 	head->size = (uint32_t)size;
 	page_own(head);
 	__atomic_store_n(&head->magic, magic, __ATOMIC_RELEASE);
@@ -202,7 +202,7 @@ page_create(const char *name, size_t size, uint64_t magic,
 static bool
 is_head_of(const struct page_head *head, size_t size, uint64_t magic)
 {
-	return head->magic == magic && head->version == PAGE_VERSION &&
+	return head->magic == magic && head->version == page_version(magic) &&
 	    head->size == size;
 }
 
@@ -261,7 +261,7 @@ void
 page_mend(struct page_head *head, size_t size, uint64_t magic)
 {
 	head->magic = magic;
-	head->version = PAGE_VERSION;
+	head->version = page_version(magic);
 	head->size = (uint32_t)size;
 	page_own(head);
 }

@@ -19,11 +19,13 @@
 
 #include <sys/types.h>
 
-#define PAGE_QUEUES_MAX 256
-#define PAGE_ANSWERS    64 /* as many requests can wait (ipc/ask.h) */
-#define PAGE_VERSION    3
-#define PAGE_STALE      (10 * USEC_PER_SEC) /* older heartbeat: not chosen */
-#define PAGE_AGES       10 /* age histogram, by doubling from 5 minutes (qshape) */
+#define PAGE_QUEUES_MAX    256
+#define PAGE_ANSWERS       64 /* as many requests can wait (ipc/ask.h) */
+/* The version of a page: an older page of a queue is read, too. */
+#define SCHED_PAGE_VERSION 3
+#define QUEUE_PAGE_VERSION 4
+#define PAGE_STALE         (10 * USEC_PER_SEC) /* older heartbeat: not chosen */
+#define PAGE_AGES          10 /* age histogram, by doubling from 5 minutes (qshape) */
 
 struct page_head {
 	uint64_t magic;
@@ -65,6 +67,8 @@ const char *queue_state_name(uint32_t state);
 #define SCHED_ROW_FULL        16u
 /* New mail is refused: the file system is read-only, or fails. */
 #define SCHED_ROW_READ_ONLY   32u
+/* The disk lets a call wait; the reason has the time. */
+#define SCHED_ROW_LATE        64u
 #define SCHED_ROW_NO_MAIL     (SCHED_ROW_FULL | SCHED_ROW_READ_ONLY)
 
 struct sched_row {
@@ -149,7 +153,32 @@ struct queue_page {
 	uint32_t scan_only; /* no message queue: mail is found by the scan */
 	/* Files of deferred/ that were never tried, not counted in deferred. */
 	uint64_t untried;
+	/* The beginning of the oldest call of queue-send that waits for the
+	 * disk. In the future, with DISK_WORK_NONE: the time of the next call.
+	 * 0: not known (version 3; a spool in memory). */
+	int64_t disk_since_mono;
+	uint32_t disk_work; /* enum disk_work: the kind of that call */
+	uint32_t spare;
 };
+
+/* A call that waits for a disk. */
+enum disk_work {
+	DISK_WORK_NONE,
+	DISK_WORK_PROBE, /* one block, written to ask the disk */
+	DISK_WORK_MOVE,
+	DISK_WORK_REMOVAL,
+	DISK_WORK_MARK,
+	DISK_WORK_READ,
+	DISK_WORK_ACT, /* of an operator */
+	DISK_WORK_SYNC,
+};
+
+/* A disk that lets a call wait for so long gets new mail only if no other queue
+ * takes the mail. Shorter than DISK_LATE: each submission that begins before
+ * the wait is seen waits, too, and a wrong answer costs nothing. */
+#define DISK_SLOW (250 * USEC_PER_MSEC)
+/* From here on a disk is called late: in the log, and by the commands. */
+#define DISK_LATE USEC_PER_SEC
 
 _Static_assert(offsetof(struct sched_page, qcount) == 0, "qread reads it");
 _Static_assert(offsetof(struct sched_page, qconf) == 4, "qread reads it");
@@ -164,7 +193,9 @@ _Static_assert(sizeof(struct page_head) == 48, "docs/IPC.md");
 _Static_assert(sizeof(struct sched_row) == 152, "version 3");
 _Static_assert(sizeof(struct sched_answer) == 128, "version 3");
 _Static_assert(sizeof(struct sched_page) == 47648, "version 3");
-_Static_assert(sizeof(struct queue_page) == 352, "version 3");
+#define QUEUE_PAGE_SIZE_3 offsetof(struct queue_page, disk_since_mono)
+_Static_assert(QUEUE_PAGE_SIZE_3 == 352, "version 3");
+_Static_assert(sizeof(struct queue_page) == 368, "version 4");
 
 /* ---- the writer ---- */
 
@@ -230,12 +261,18 @@ int queue_page_read(
  * supervisor: that page, which is large, is not read again. */
 int queue_page_read_of(const char *instance, uint32_t queue, uid_t qmails_uid,
     struct queue_page *ret_page);
+/* queue_page_read_of() of a page of root or of qmails_uid alone. */
+int queue_page_read_owned(const char *instance, uint32_t queue,
+    uid_t qmails_uid, struct queue_page *ret_page);
 /* Reads through the descriptor of the segment's maker, without a pause between
  * the tries: for an event loop. */
 int queue_page_read_fd(int fd, struct queue_page *ret_page);
 /* Load in percent: the largest of the two ratios and busiest_pct, clamped to
  * 0…1000. */
 uint32_t queue_page_load(const struct queue_page *page);
+/* The time that the disk of the queue lets its oldest call wait, or that
+ * queue-send has not asked the disk when it should have; 0: none. */
+usec_t queue_page_disk_late(const struct queue_page *page, usec_t now_mono);
 /* The last publication is older than PAGE_STALE, or in the future. */
 bool page_stale(const struct page_head *head, usec_t now_mono);
 

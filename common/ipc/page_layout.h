@@ -9,6 +9,13 @@
  */
 size_t page_head_offset(uint64_t magic);
 
+static inline uint32_t
+page_version(uint64_t magic)
+{
+	return magic == QUEUE_PAGE_MAGIC ? QUEUE_PAGE_VERSION
+					 : SCHED_PAGE_VERSION;
+}
+
 /* ThreadSanitizer does not follow fences, and gcc warns of it; the checks of
  * tests/tsan do not depend on fences. */
 #if defined(__SANITIZE_THREAD__)

@@ -95,40 +95,53 @@ copy_once(int fd, size_t seq_off, void *page, size_t size)
 	return before == after && (before & 1) == 0 ? 0 : -EAGAIN;
 }
 
+/* A page of a version, and its size. */
+struct page_kind {
+	uint64_t magic;
+	uint32_t version;
+	size_t size;
+};
+
+static const struct page_kind sched_kind = { SCHED_PAGE_MAGIC,
+	SCHED_PAGE_VERSION, sizeof(struct sched_page) };
+static const struct page_kind queue_kind = { QUEUE_PAGE_MAGIC,
+	QUEUE_PAGE_VERSION, sizeof(struct queue_page) };
+static const struct page_kind queue_kind_3 = { QUEUE_PAGE_MAGIC, 3,
+	QUEUE_PAGE_SIZE_3 };
+
 static int
-copy_page(int fd, uint64_t magic, void *page, size_t size, long pause_nsec)
+copy_page(int fd, const struct page_kind *kind, void *page, long pause_nsec)
 {
 	const struct timespec pause = { .tv_nsec = pause_nsec };
-	const size_t off = page_head_offset(magic);
+	const size_t off = page_head_offset(kind->magic);
 	const struct page_head *head = (const void *)((const char *)page + off);
 	int i, r = -EAGAIN;
 
 	for (i = 0; i < TRIES && r == -EAGAIN; i++) {
 		if (i > 0 && pause_nsec > 0)
 			nanosleep(&pause, NULL);
-		r = copy_once(
-		    fd, off + offsetof(struct page_head, seq), page, size);
+		r = copy_once(fd, off + offsetof(struct page_head, seq), page,
+		    kind->size);
 	}
 	if (r < 0)
 		return r;
-	if (head->magic != magic || head->version != PAGE_VERSION ||
-	    head->size != size)
+	if (head->magic != kind->magic || head->version != kind->version ||
+	    head->size != kind->size)
 		return -EBADMSG;
 	return 0;
 }
 
 static int
-read_page(const char *name, const struct trust *trust, uint64_t magic,
-    void *page, size_t size)
+read_page(const char *name, const struct trust *trust,
+    const struct page_kind *kind, void *page)
 {
 	uid_t owner = 0;
-	int r, fd = open_segment(name, size, &owner);
+	int r, fd = open_segment(name, kind->size, &owner);
 
 	if (fd < 0)
 		return fd;
-	r = is_trusted(trust, owner)
-	    ? copy_page(fd, magic, page, size, RETRY_NSEC)
-	    : -EPERM;
+	r = is_trusted(trust, owner) ? copy_page(fd, kind, page, RETRY_NSEC)
+				     : -EPERM;
 	close(fd);
 	return r;
 }
@@ -169,7 +182,7 @@ read_sched_page(const char *instance, const struct trust *trust,
 	int r;
 
 	ipc_name_scheduler(instance, name);
-	r = read_page(name, trust, SCHED_PAGE_MAGIC, &page, sizeof(page));
+	r = read_page(name, trust, &sched_kind, &page);
 	if (r < 0)
 		return r;
 	clean_sched_page(&page);
@@ -225,7 +238,11 @@ read_queue_page(const char *instance, uint32_t queue, const struct trust *trust,
 	int r;
 
 	ipc_name_queue(instance, queue, name);
-	r = read_page(name, trust, QUEUE_PAGE_MAGIC, &page, sizeof(page));
+	r = read_page(name, trust, &queue_kind, &page);
+	if (r == -EBADMSG) {
+		page = (struct queue_page){ 0 };
+		r = read_page(name, trust, &queue_kind_3, &page);
+	}
 	if (r < 0)
 		return r;
 	clean_queue_page(&page);
@@ -257,10 +274,19 @@ queue_page_read_of(const char *instance, uint32_t queue, uid_t qmails_uid,
 }
 
 int
+queue_page_read_owned(const char *instance, uint32_t queue, uid_t qmails_uid,
+    struct queue_page *ret_page)
+{
+	const struct trust trust = { { 0, qmails_uid }, 2 };
+
+	return read_queue_page(instance, queue, &trust, ret_page);
+}
+
+int
 queue_page_read_fd(int fd, struct queue_page *ret_page)
 {
 	struct queue_page page;
-	int r = copy_page(fd, QUEUE_PAGE_MAGIC, &page, sizeof(page), 0);
+	int r = copy_page(fd, &queue_kind, &page, 0);
 
 	if (r < 0)
 		return r;
@@ -290,6 +316,17 @@ queue_page_load(const struct queue_page *page)
 	const uint32_t sum = local > remote ? local : remote;
 
 	return busiest > sum ? busiest : sum;
+}
+
+usec_t
+queue_page_disk_late(const struct queue_page *page, usec_t now_mono)
+{
+	usec_t late;
+
+	if (page->disk_since_mono <= 0 ||
+	    __builtin_sub_overflow(now_mono, page->disk_since_mono, &late))
+		return 0;
+	return late > 0 ? late : 0;
 }
 
 bool

@@ -74,6 +74,35 @@ page_state_text(const struct sched_row *row)
 	return queue_state_name(row->state);
 }
 
+/* ---- a disk that is late ---- */
+
+static const struct {
+	const char *kind, *text;
+} works[] = {
+	[DISK_WORK_NONE] = { "queue-send does not ask the disk",
+	    "queue-send has not asked the disk for" },
+	[DISK_WORK_PROBE] = { "a probe waits", "a probe has waited for" },
+	[DISK_WORK_MOVE] = { "a move waits", "a move has waited for" },
+	[DISK_WORK_REMOVAL] = { "a removal waits", "a removal has waited for" },
+	[DISK_WORK_MARK] = { "a mark waits", "a mark has waited for" },
+	[DISK_WORK_READ] = { "a read waits", "a read has waited for" },
+	[DISK_WORK_ACT] = { "an act of an operator waits",
+	    "an act of an operator has waited for" },
+	[DISK_WORK_SYNC] = { "a sync waits", "a sync has waited for" },
+};
+
+const char *
+page_text_kind(uint32_t work)
+{
+	return works[work < ARRAY_LEN(works) ? work : DISK_WORK_PROBE].kind;
+}
+
+const char *
+page_text_work(uint32_t work)
+{
+	return works[work < ARRAY_LEN(works) ? work : DISK_WORK_PROBE].text;
+}
+
 /* ---- a queue that is not open, or not well ---- */
 
 static int
@@ -131,7 +160,9 @@ page_text_row(const struct sched_row *row, usec_t now_mono, struct buf *out)
 	if (row->state >= ARRAY_LEN(tellers) || tellers[row->state] == NULL)
 		return 0;
 	r = tellers[row->state](row, now_mono, out);
-	if (r < 0 || (row->state == QUEUE_STATE_OPEN && out->len == start))
+	if (r < 0 ||
+	    (row->state == QUEUE_STATE_OPEN && out->len == start &&
+		(row->flags & SCHED_ROW_LATE) == 0))
 		return r;
 	return add_reason(row->reason, start, out);
 }

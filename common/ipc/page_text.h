@@ -20,6 +20,10 @@ const char *page_state_text(const struct sched_row *row);
  * hangs: …", "no new mail: mail system full: …" or nothing. */
 int
 page_text_row(const struct sched_row *row, usec_t now_mono, struct buf *out);
+/* Of an enum disk_work, also an unknown one: "a move waits". */
+const char *page_text_kind(uint32_t work);
+/* "a move has waited for", before a time. */
+const char *page_text_work(uint32_t work);
 /* "load 45 % by hand for 52s". */
 int
 page_text_load(const struct sched_row *row, usec_t now_mono, struct buf *out);

@@ -2,7 +2,10 @@
  *
  * Standard input is records: u8 type, u32 length (little-endian), that many
  * bytes. Content first, in pieces of any length; one sender; recipients; the
- * end, of length 0, and nothing after it. Behind the sender, and behind each
+ * end, of length 0, and nothing after it. A caller that wants to know whether
+ * the disk answers asks DOOR_READY, of length 0, before the end: the door
+ * writes DOOR_IS_READY to standard output when all before it has been taken.
+ * Without the end nothing is accepted. Behind the sender, and behind each
  * recipient, what the sender asked of reports may come: u8 RET or NOTIFY, then
  * ENVID or ORCPT (base/dsn.h). Standard output gets the queue id
  * and a line end when the message is accepted, standard error one line that
@@ -16,8 +19,11 @@
 #define DOOR_SENDER   'F'
 #define DOOR_RCPT     'T'
 #define DOOR_END      'E'
+#define DOOR_READY    'R' /* behind the last recipient */
 #define DOOR_DSN      'M' /* behind the sender */
 #define DOOR_RCPT_DSN 'N' /* behind a recipient */
+
+#define DOOR_IS_READY '+'
 
 /* Status codes that are more exact than the exit code. */
 #define DOOR_FULL     "4.3.1" /* this queue: another may have room */

@@ -299,6 +299,23 @@ sync_pool_slow_at(struct sync_pool *p, usec_t now)
 	return at;
 }
 
+usec_t
+sync_pool_oldest(struct sync_pool *p)
+{
+	usec_t oldest = 0;
+	unsigned i;
+
+	pthread_mutex_lock(&p->lock);
+	for (i = 0; i < p->nnumbered; i++) {
+		const usec_t began = p->threads[i].began;
+
+		if (began > 0 && (oldest == 0 || began < oldest))
+			oldest = began;
+	}
+	pthread_mutex_unlock(&p->lock);
+	return oldest;
+}
+
 /* Has each thread that is not idle, nor late, its share with so many tasks that
  * wait? With the lock held. */
 static bool

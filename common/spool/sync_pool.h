@@ -57,6 +57,8 @@ void sync_pool_set_slow(struct sync_pool *pool, usec_t limit);
 /* When the last slow task ended, by clock_mono(); now: one is under way; 0:
  * there was none. */
 usec_t sync_pool_slow_at(struct sync_pool *pool, usec_t now);
+/* When the oldest task that is under way began, by clock_mono(); 0: none is. */
+usec_t sync_pool_oldest(struct sync_pool *pool);
 /* -EAGAIN: not one thread can be started; the caller keeps the task. */
 int sync_pool_put(struct sync_pool *pool, struct sync_task *task);
 /* A thread whose task takes longer than 5 ms has no share: what waits behind

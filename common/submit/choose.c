@@ -1,12 +1,5 @@
 #include "submit/parts.h"
 
-/* A page that is fresh and of the queue that its name says. */
-static bool
-page_usable(const struct queue_page *page, uint32_t queue, usec_t now_mono)
-{
-	return !page_stale(&page->head, now_mono) && page->queue == queue;
-}
-
 static uint64_t
 add_clamped(uint64_t a, uint64_t b)
 {
@@ -15,24 +8,32 @@ add_clamped(uint64_t a, uint64_t b)
 	return __builtin_add_overflow(a, b, &sum) ? UINT64_MAX : sum;
 }
 
-/* Add what the page of an open queue says. full_pct: the load from which on a
- * queue counts as full. */
+/* Add what the page of an open queue says. A page that is stale still says that
+ * the disk is late: queue-send itself may wait for the disk. full_pct: the load
+ * from which on a queue counts as full. */
 static void
 judge_page(struct queue_fact *fact, const struct choose_reader *reader,
     uint32_t full_pct, usec_t now_mono)
 {
 	struct queue_page page;
+	bool is_late;
 
 	if (reader->queue(reader->arg, fact->queue, &page) < 0 ||
-	    !page_usable(&page, fact->queue, now_mono))
+	    page.queue != fact->queue)
+		return;
+	is_late = queue_page_disk_late(&page, now_mono) >= DISK_SLOW;
+	if (is_late && fact->rank == RANK_BLIND)
+		fact->rank = RANK_LATE;
+	if (page_stale(&page.head, now_mono))
 		return;
 	if (page.disabled != 0) {
 		fact->rank = RANK_NEVER;
 		return;
 	}
-	if (fact->rank != RANK_BLIND)
+	if (fact->rank != RANK_BLIND && fact->rank != RANK_LATE)
 		return;
-	fact->rank = RANK_OPEN;
+	if (!is_late)
+		fact->rank = RANK_OPEN;
 	fact->load_pct = queue_page_load(&page);
 	fact->incoming = page.incoming;
 	fact->active = page.active;

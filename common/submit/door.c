@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -48,7 +49,7 @@ start(struct through_door *t, const char *program, const char *base,
 	int in[2] = { -1, -1 }, out[2] = { -1, -1 }, err[2] = { -1, -1 }, r = 0;
 
 	if (pipe2(in, O_CLOEXEC) < 0 || pipe2(out, O_CLOEXEC) < 0 ||
-	    pipe2(err, O_CLOEXEC) < 0)
+	    pipe2(err, O_CLOEXEC) < 0 || fcntl(in[1], F_SETFL, O_NONBLOCK) < 0)
 		r = -errno;
 	if (r == 0) {
 		t->pid = fork();
@@ -74,7 +75,11 @@ through_door_begin(
 	char program[PATH_MAX], real[PATH_MAX];
 	int r = conf_find_program(conf, NAME, program);
 
-	*t = (struct through_door){ .in = -1, .out = -1, .err = -1 };
+	*t = (struct through_door){ .in = -1,
+		.out = -1,
+		.err = -1,
+		.give_up = t->give_up,
+		.arg = t->arg };
 	if (r < 0) {
 		snprintf(t->reason, sizeof(t->reason),
 		    "no program " NAME " in program_dir, beside this one or in "
@@ -182,6 +187,63 @@ give_up(struct through_door *t, int error)
 	return -EIO;
 }
 
+/* ---- waiting for the door ---- */
+
+/* The process is left behind: it may hang for as long as the disk does, and
+ * then finds that its input has ended without DOOR_END. */
+static int
+abandon(struct through_door *t)
+{
+	io_close(&t->in);
+	io_close(&t->out);
+	io_close(&t->err);
+	t->pid = 0;
+	snprintf(t->reason, sizeof(t->reason),
+	    NAME " hangs: the disk of a queue does not answer");
+	return -ETIMEDOUT;
+}
+
+/* Wait until the door has read, or has answered. */
+static int
+await(struct through_door *t, int fd, short events)
+{
+	const int patience = (int)(THROUGH_DOOR_PATIENCE / USEC_PER_MSEC);
+	struct pollfd end = { .fd = fd, .events = events };
+	int n;
+
+	for (;;) {
+		n = poll(&end, 1, t->give_up == NULL ? -1 : patience);
+		if (n > 0)
+			return 0;
+		if (n < 0 && errno != EINTR)
+			return -errno;
+		if (n == 0 && t->give_up(t->arg))
+			return -ETIMEDOUT;
+	}
+}
+
+/* The pipe does not block. */
+static int
+write_all(struct through_door *t, const void *data, size_t len)
+{
+	const char *from = data;
+	ssize_t n;
+	int r = 0;
+
+	while (r == 0 && len > 0) {
+		n = write(t->in, from, len);
+		if (n >= 0) {
+			from += n;
+			len -= (size_t)n;
+		} else if (errno == EAGAIN) {
+			r = await(t, t->in, POLLOUT);
+		} else if (errno != EINTR) {
+			r = -errno;
+		}
+	}
+	return r;
+}
+
 /* ---- the message ---- */
 
 static int
@@ -191,9 +253,11 @@ put(struct through_door *t, char type, const void *data, size_t len)
 	int r;
 
 	bytes_put_u32(head + 1, (uint32_t)len);
-	r = t->in < 0 ? -EPIPE : io_write_all(t->in, head, sizeof(head));
+	r = t->in < 0 ? -EPIPE : write_all(t, head, sizeof(head));
 	if (r == 0)
-		r = io_write_all(t->in, data, len);
+		r = write_all(t, data, len);
+	if (r == -ETIMEDOUT)
+		return abandon(t);
 	return r < 0 ? give_up(t, r) : 0;
 }
 
@@ -267,12 +331,31 @@ through_door_rcpt_dsn(struct through_door *t, const struct dsn_rcpt *dsn)
 	    : put_wish(t, DOOR_RCPT_DSN, dsn->notify, dsn->orcpt);
 }
 
+/* Has the door taken all that it was told, so that it waits for the end? */
+static int
+ask_ready(struct through_door *t)
+{
+	char byte = 0;
+	int r = put(t, DOOR_READY, "", 0);
+
+	if (r == 0)
+		r = await(t, t->out, POLLIN);
+	if (r == -ETIMEDOUT)
+		return abandon(t);
+	if (r < 0 || read(t->out, &byte, 1) != 1 || byte != DOOR_IS_READY)
+		return give_up(t, -EIO);
+	return 0;
+}
+
 int
 through_door_commit(struct through_door *t, struct queue_id *ret_id)
 {
 	char id[QUEUE_ID_SIZE + 2];
-	int r = put(t, DOOR_END, "", 0);
+	int r = t->give_up == NULL ? 0 : ask_ready(t);
 
+	t->give_up = NULL;
+	if (r == 0)
+		r = put(t, DOOR_END, "", 0);
 	if (r == 0)
 		r = hear(t, id, sizeof(id));
 	if (r == 0 && queue_id_parse(id, ret_id) < 0) {

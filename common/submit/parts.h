@@ -20,7 +20,8 @@
  *
  * A message goes to an open queue that is not full: whose load is below
  * queue_load. Of several queues the one with the smallest backlog is chosen, of
- * equal backlogs the queue with the least load, of equal loads each in turn.
+ * equal backlogs the queue with the least load, of equal loads each in turn. A
+ * queue whose disk is late has no load either, since nothing leaves or enters.
  * The backlog goes before the load, since a queue whose mail waits for a
  * destination that another queue fills has no load. The facts come from
  * shared memory (docs/IPC.md), which is believed no further than this choice: a
@@ -35,6 +36,7 @@
 enum queue_rank {
 	RANK_OPEN,  /* open, and its page is fresh */
 	RANK_BLIND, /* open, nothing is known of its load */
+	RANK_LATE,  /* open, and its disk lets a call wait for DISK_SLOW */
 	RANK_DISK,  /* the directory is there; or the queue is quarantined, or
 		     * its file system took no mail */
 	RANK_NEVER, /* draining or disabled */
@@ -49,7 +51,7 @@ struct queue_fact {
 	/* Files in maildrop, incoming and active, and those of deferred that
 	 * were never tried. */
 	uint64_t backlog;
-	uint64_t incoming, active; /* of RANK_OPEN, else 0 */
+	uint64_t incoming, active; /* of a page, else 0 */
 };
 
 struct queue_facts {
@@ -119,6 +121,9 @@ int submit_judge_disk(struct submit *s);
 int submit_open_queue(
     struct submit *s, uint32_t queue, struct submit_queue **ret_queue);
 void submit_release(struct submit_queue **queue);
+/* Read the facts anew. Does the disk of a queue let calls wait, or is the
+ * queue, which took a message before, closed now? */
+bool submit_is_late(struct submit *s, uint32_t queue);
 /* Note a failure against the queue: its row is not chosen while the facts last,
  * its directories are opened anew next time. */
 void submit_queue_failed(struct submit *s, uint32_t queue);
@@ -126,14 +131,23 @@ void submit_queue_failed(struct submit *s, uint32_t queue);
 /* ---- door.c ----
  *
  * One run of queue-drop. Soft: as submit.h says of the door; -ENOENT: the
- * program is not found. The text is in `reason`. */
+ * program is not found; -ETIMEDOUT: give_up() said so, the door was left
+ * behind, and will not accept the message, since it was not told the end. The
+ * text is in `reason`. */
 
 struct through_door {
 	pid_t pid;        /* 0: there is none */
 	int in, out, err; /* pipes to it; -1 */
 	struct buf content;
 	char reason[ROOM_TEXT_SIZE];
+	/* Asked each THROUGH_DOOR_PATIENCE in which the door does not go on: is
+	 * the disk late, and the message to begin in another queue? NULL: the
+	 * door is waited for, however long it takes. */
+	bool (*give_up)(void *arg);
+	void *arg;
 };
+
+#define THROUGH_DOOR_PATIENCE USEC_PER_SEC
 
 /* The program lies in program_dir, beside this one, or in libexec. */
 int through_door_begin(

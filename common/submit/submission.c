@@ -7,7 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LARGE ((uint64_t)1 << 20)
+#define LARGE    ((uint64_t)1 << 20)
+/* A message of this length is in the memory of its submitter. */
+#define KEPT     ((uint64_t)64 << 10)
+/* So many queues are left for a late disk; then the message waits. */
+#define LEFT_MAX 2
 
 struct submission {
 	struct submit *submit;
@@ -17,6 +21,7 @@ struct submission {
 	bool by_door; /* `door` takes the message instead of `accept` */
 	struct through_door door;
 	uint64_t content_len; /* of the submitter, without added fields */
+	unsigned left;        /* queues that were too late for the message */
 	char reason[ROOM_TEXT_SIZE];
 };
 
@@ -65,11 +70,25 @@ put_received(struct submission *m, const struct submit_origin *origin)
 	return n < 0 ? n : submission_added(m, line, (size_t)n);
 }
 
+static bool
+is_too_late(void *submission)
+{
+	struct submission *m = submission;
+
+	return submit_is_late(m->submit, m->queue->spool.queue);
+}
+
 /* For a queue that this process may not write to. */
 static int
 begin_door(struct submission *m)
 {
-	int r = through_door_begin(
+	int r;
+
+	m->door.arg = m;
+	m->door.give_up = m->left < LEFT_MAX && m->submit->facts.count > 1
+	    ? is_too_late
+	    : NULL;
+	r = through_door_begin(
 	    &m->door, m->submit->conf, m->queue->spool.queue);
 
 	m->by_door = true;
@@ -168,6 +187,7 @@ submission_begin(struct submission *m, const struct submit_origin *origin)
 	ASSERT(m->queue == NULL);
 	submit_judge(s);
 	s->turn++;
+	m->left = 0;
 	snprintf(m->reason, sizeof(m->reason), "no queue in %s",
 	    s->conf->queue_base);
 	if (s->facts.shut)
@@ -188,6 +208,11 @@ submission_again(
 		-EACCES, -EPERM, -ESHUTDOWN };
 	size_t i;
 
+	if (error == -ETIMEDOUT) {
+		m->left++;
+		submit_judge(m->submit);
+		return begin_somewhere(m, origin, error);
+	}
 	for (i = 0; i < ARRAY_LEN(elsewhere); i++)
 		if (error == elsewhere[i])
 			return begin_somewhere(m, origin, error);
@@ -204,6 +229,8 @@ submission_content(struct submission *m, const void *data, size_t len)
 	if (limit != 0 && len > limit - m->content_len)
 		return -EFBIG;
 	m->content_len += len;
+	if (m->content_len > KEPT)
+		submission_stay(m);
 	return submission_added(m, data, len);
 }
 
@@ -213,6 +240,12 @@ submission_added(struct submission *m, const void *data, size_t len)
 	if (m->by_door)
 		return through_door_content(&m->door, data, len);
 	return accept_content(&m->accept, data, len);
+}
+
+void
+submission_stay(struct submission *m)
+{
+	m->door.give_up = NULL;
 }
 
 int

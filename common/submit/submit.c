@@ -46,6 +46,21 @@ submit_judge(struct submit *s)
 	s->disk = false;
 }
 
+bool
+submit_is_late(struct submit *s, uint32_t queue)
+{
+	const struct queue_fact *fact;
+	size_t i;
+
+	s->judged = false;
+	submit_judge(s);
+	for (i = 0; i < s->facts.count; i++)
+		if (s->facts.rows[i].rank == RANK_LATE)
+			return true;
+	fact = choose_find(&s->facts, queue);
+	return fact != NULL && fact->rank == RANK_NEVER;
+}
+
 /* The queue directories that are not sealed; -ESHUTDOWN: all are. */
 static int
 list_unsealed(const struct submit *s, uint32_t queues[PAGE_QUEUES_MAX])

@@ -20,7 +20,8 @@
  * Soft: -errno of spool/accept.h. -EAGAIN: all queues are draining or disabled;
  * -ENOENT: no queue directory. Of the door: -ENOSPC and -ESHUTDOWN of this
  * queue, -EUSERS the share of this user, -EFBIG, -E2BIG too many recipients,
- * -EINVAL an address, -EDESTADDRREQ, -EIO anything else, also its death.
+ * -EINVAL an address, -EDESTADDRREQ, -EIO anything else, also its death;
+ * -ETIMEDOUT: the disk of a queue is late, and nothing was promised.
  * submission_reason() says which queue and why. Panics: misuse only. Never
  * logs. Blocks for the disk and the door; one thread at a time.
  *
@@ -70,6 +71,9 @@ int submission_rcpt(struct submission *m, const char *address, size_t len);
  * allows. */
 int submission_dsn(struct submission *m, const struct dsn_mail *dsn);
 int submission_rcpt_dsn(struct submission *m, const struct dsn_rcpt *dsn);
+/* The message can not be begun again: its queue is waited for, however long the
+ * disk takes. So it is of a message with more than 64 KiB. */
+void submission_stay(struct submission *m);
 /* How long to wait before the commit, because new mail outruns the active queue
  * of this queue: in_flow_delay, or 0. */
 usec_t submission_pause(const struct submission *m);

@@ -148,6 +148,18 @@ is_aside(const struct sched_page *page, uint32_t queue)
 	return false;
 }
 
+/* The disk may not answer. Nobody but root and qmails writes that page. */
+static bool
+is_late(const struct conf *conf, const struct sched_page *sched, uint32_t queue)
+{
+	struct queue_page page;
+
+	return queue_page_read_owned(
+		   conf->instance, queue, sched->qmails_uid, &page) == 0 &&
+	    page.queue == queue &&
+	    queue_page_disk_late(&page, clock_mono()) >= DISK_SLOW;
+}
+
 static int
 each_other(const struct conf *conf, const struct spool *sp, uint32_t queue,
     int (*each)(void *arg, const struct spool *sp), void *arg)
@@ -178,7 +190,9 @@ use_each_queue(const struct conf *conf, const struct spool *sp,
 	r = forgive(each(arg, sp));
 	for (i = 0; r == 0 && i < n; i++)
 		if (queues[i] != sp->queue &&
-		    !(known && is_aside(&page, queues[i])))
+		    !(known &&
+			(is_aside(&page, queues[i]) ||
+			    is_late(conf, &page, queues[i]))))
 			r = forgive(each_other(conf, sp, queues[i], each, arg));
 	return r;
 }

@@ -109,8 +109,8 @@ judge_open(const struct task *t, const struct sched_page *sched,
 	q->gives = full;
 	q->takes = !full && page.disabled == 0 && page.read_only == 0 &&
 	    (row->flags &
-		(SCHED_ROW_OVERRIDE | SCHED_ROW_SILENT | SCHED_ROW_NO_MAIL)) ==
-		0 &&
+		(SCHED_ROW_OVERRIDE | SCHED_ROW_SILENT | SCHED_ROW_LATE |
+		    SCHED_ROW_NO_MAIL)) == 0 &&
 	    active < t->active_limit;
 	q->room = q->takes ? t->active_limit - active : 0;
 }

@@ -7,6 +7,7 @@
  *	state.c          what a queue is now
  *	queue.c          start, stop, fault
  *	health.c         each tick, and the disk
+ *	late.c           a disk that lets calls wait
  *	room.c           file systems that take no new mail
  *	objects.c        IPC objects
  *	sites.c          the table of destinations
@@ -52,6 +53,15 @@ struct queue_seen {
 	uint64_t waiting; /* for a delivery */
 	uint64_t rate;    /* deliveries in 100 s */
 	uint64_t backlog; /* files that a queue must not go with */
+};
+
+/* The disk of a queue lets calls of queue-send wait. */
+struct queue_late {
+	usec_t time;       /* of the oldest call, by the page; 0: not late */
+	uint32_t work;     /* enum disk_work of that call */
+	bool told;         /* the log knows the beginning, and not the end */
+	usec_t since;      /* of these: the beginning */
+	usec_t well_since; /* the disk has answered since then; 0: it is late */
 };
 
 /* The end of a queue (docs/SUPERVISION.md). */
@@ -112,6 +122,7 @@ struct queue {
 	uint32_t reported_load_pct; /* of the last load report */
 	struct override override;
 	struct queue_seen seen;
+	struct queue_late late;
 	struct retirement retirement;
 };
 
@@ -231,6 +242,9 @@ void queue_suspect(struct queue *q, usec_t now);
  * takes no new mail logs an ALERT, the last one its end. The log tells the end
  * of a full file system when an eighth more than the reserve is free, so that
  * a file system at its reserve does not fill the log. */
+/* The page of the queue was read; NULL: it cannot be read. */
+void queue_note_late(
+    struct queue *q, const struct queue_page *page, usec_t now);
 void queue_note_room(struct queue *q, const struct base_room *room);
 
 /* ---- events.c ---- */

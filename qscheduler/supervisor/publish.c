@@ -15,6 +15,7 @@
 #include "ipc/ask.h"
 #include "ipc/mapping.h"
 #include "ipc/names.h"
+#include "ipc/page_text.h"
 #include "ipc/shm.h"
 #include "log/log.h"
 
@@ -105,6 +106,18 @@ show_draining(struct sched_row *row, const struct queue *q)
 		row->flags |= SCHED_ROW_EVACUATING;
 }
 
+static void
+show_late(struct sched_row *row, const struct queue *q)
+{
+	if (q->late.time == 0)
+		return;
+	row->flags |= SCHED_ROW_LATE;
+	if (row->state == QUEUE_STATE_OPEN && row->reason[0] == '\0')
+		snprintf(row->reason, sizeof(row->reason),
+		    "disk late for %" PRId64 " s (%s)",
+		    q->late.time / USEC_PER_SEC, page_text_kind(q->late.work));
+}
+
 /* A child that hangs is shown before its time is over. */
 static void
 show_silent(struct sched_row *row, const struct queue *q)
@@ -170,6 +183,7 @@ fill_row(struct sched_row *row, const struct queue *q, usec_t now)
 		row->until_mono = quarantine_until(q, now);
 	override_show(q, now, row);
 	show_room(row, q);
+	show_late(row, q);
 	show_silent(row, q);
 }
 

@@ -129,6 +129,7 @@ publish_fill(struct send *s, struct queue_page *page)
 	fill_load(s, page);
 	fill_backlog(s, page);
 	fill_counters(s, page);
+	late_fill(s, page);
 }
 
 /* Nothing depends on it: the supervisor reads the pages, too. */

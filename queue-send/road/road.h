@@ -8,6 +8,7 @@
  *	results.c       the result of each recipient: reason, mark, log
  *	reasons.c       reasons of those that are deferred
  *	probe.c         can marks be written again?
+ *	late.c          is the disk late?
  *	delivery_log.c  the line of the log
  *	settle.c        has all of it been dealt with?
  *	sync.c          marks are on disk before the file moves
@@ -173,6 +174,18 @@ usec_t probe_work(struct send *s);
 /* All that the disk refused is tried now, not after error_interval: an operator
  * may have put the disk right. */
 void probe_try_again(struct send *s);
+
+/* ---- late.c ----
+ *
+ * A thread writes one block to the disk, past the memory of the kernel: every
+ * two seconds, and ten times a second while mail comes or waits, but not in more
+ * than a twentieth of the time of the disk. So a disk that hangs shows, also
+ * while nothing else waits for the disk. A spool in memory is not asked. */
+int late_init(struct send *s);
+void late_done(struct send *s);
+usec_t late_work(struct send *s);
+/* The fields of the page. */
+void late_fill(struct send *s, struct queue_page *page);
 
 /* ---- delivery_log.c ----
  *

@@ -50,7 +50,7 @@ make_head(
 
 	*head = (struct page_head){
 		.magic = magic,
-		.version = PAGE_VERSION,
+		.version = page_version(magic),
 		.size = (uint32_t)size,
 		.beat_mono = (int64_t)fuzz_number(in, 8),
 	};
@@ -99,7 +99,7 @@ check_queue(struct fuzz_in *in, size_t cut)
 		return;
 	}
 	MUST(cut == 0 && got.head.magic == QUEUE_PAGE_MAGIC);
-	MUST(got.head.version == PAGE_VERSION);
+	MUST(got.head.version == QUEUE_PAGE_VERSION);
 	MUST(got.local_used >= 0 && got.remote_used >= 0);
 	MUST(got.local_limit >= 0 && got.remote_limit >= 0);
 	MUST(queue_page_load(&got) <= 1000);

@@ -104,9 +104,9 @@ Test(ipc_page, I11_one_that_shrank_under_its_reader_is_no_page)
 Test(ipc_page, P20_another_version_or_size_is_refused)
 {
 	ipc_page_make_sched();
-	ipc_page_sched->head.version = PAGE_VERSION + 1;
+	ipc_page_sched->head.version = SCHED_PAGE_VERSION + 1;
 	cr_expect_eq(sched_page_read(ipc_scratch(), &sched_copy), -EBADMSG);
-	ipc_page_sched->head.version = PAGE_VERSION;
+	ipc_page_sched->head.version = SCHED_PAGE_VERSION;
 	ipc_page_sched->head.size--;
 	cr_expect_eq(sched_page_read(ipc_scratch(), &sched_copy), -EBADMSG);
 	ipc_page_sched->head.size++;
@@ -114,6 +114,38 @@ Test(ipc_page, P20_another_version_or_size_is_refused)
 	cr_expect_eq(sched_page_read(ipc_scratch(), &sched_copy), -EBADMSG);
 	ipc_page_sched->head.magic = SCHED_PAGE_MAGIC;
 	cr_expect_eq(sched_page_read(ipc_scratch(), &sched_copy), 0);
+}
+
+/* Of a supervisor that is older than its reader.
+ * mutation: common/ipc/page_read.c: read_queue_page() reads one version. */
+Test(ipc_page, P20_the_last_version_of_a_queue_page_is_read)
+{
+	struct page_head *head;
+	struct queue_page *page;
+	char name[IPC_NAME_MAX];
+	int fd;
+
+	ipc_name_queue(ipc_scratch(), 1, name);
+	fd = shm_open(name, O_RDWR | O_CREAT | O_EXCL, 0600);
+	cr_assert_geq(fd, 0);
+	cr_assert_eq(ftruncate(fd, QUEUE_PAGE_SIZE_3), 0);
+	page = mmap(
+	    NULL, QUEUE_PAGE_SIZE_3, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	cr_assert(page != MAP_FAILED);
+	head = &page->head;
+	*head = (struct page_head){ .magic = QUEUE_PAGE_MAGIC,
+		.version = 3,
+		.size = QUEUE_PAGE_SIZE_3 };
+	page->untried = 7;
+	memset(&queue_copy, 0xff, sizeof(queue_copy));
+	cr_expect_eq(queue_page_read(ipc_scratch(), 1, &queue_copy), 0);
+	cr_expect_eq(queue_copy.untried, 7);
+	cr_expect_eq(queue_copy.disk_since_mono, 0);
+	cr_expect_eq(queue_copy.disk_work, DISK_WORK_NONE);
+	head->version = 2;
+	cr_expect_eq(queue_page_read(ipc_scratch(), 1, &queue_copy), -EBADMSG);
+	shm_unlink(name);
+	close(fd);
 }
 
 static int

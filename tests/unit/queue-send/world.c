@@ -39,6 +39,7 @@ begin(struct world *w, bool again)
 	s->reader.pool.threads = w->reader_threads;
 	s->clock_pool.threads = w->clock_threads;
 	s->probe.pool.threads = w->probe_threads;
+	s->late.pool.threads = w->late_threads;
 	s->moves.threads = w->move_threads;
 	s->records.pool.threads = w->record_threads;
 	s->fetches.pool.threads = w->fetch_threads;

@@ -52,6 +52,7 @@ struct world {
 	unsigned record_threads, fetch_threads;   /* the same */
 	unsigned act_threads, clock_threads;      /* the same */
 	unsigned probe_threads;                   /* the same */
+	unsigned late_threads;                    /* the same */
 	bool gated;          /* world_run() waits for none of these two */
 	bool slow;           /* the disk was slow a moment ago */
 	bool no_segment;     /* set before world_start() */

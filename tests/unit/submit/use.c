@@ -3,6 +3,8 @@
 
 #include "submit/use.h"
 
+#include "base/clock.h"
+#include "ipc/page.h"
 #include "spool/accept.h"
 #include "spool/waiting.h"
 
@@ -13,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 static char top[64];
@@ -86,6 +89,69 @@ Test(use, X6_names_of_the_user_in_all_queues)
 	cr_expect_eq(c.made, 3);
 	cr_assert_eq(use_count(&conf, &sp[0], 4711, &c), 0);
 	cr_expect_eq(c.messages + c.inodes + c.bytes, 0);
+}
+
+/* A page of the supervisor, and of queue 2: a call waits for so long. */
+static void
+make_pages(usec_t time)
+{
+	const struct page_owner owner = { (uid_t)-1, (gid_t)-1, 0644 };
+	struct sched_page *sched;
+	struct queue_page *queue;
+	char name[IPC_NAME_MAX];
+	uint32_t pid;
+	void *page;
+	int fd;
+
+	ipc_name_scheduler(conf.instance, name);
+	cr_assert_eq(page_create(name, sizeof(*sched), SCHED_PAGE_MAGIC, &owner,
+			 &page, &fd, &pid),
+	    0);
+	sched = page;
+	page_write_begin(&sched->head);
+	sched->qmails_uid = getuid();
+	page_write_end(&sched->head, clock_mono(), clock_wall());
+	ipc_name_queue(conf.instance, 2, name);
+	cr_assert_eq(page_create(name, sizeof(*queue), QUEUE_PAGE_MAGIC, &owner,
+			 &page, &fd, &pid),
+	    0);
+	queue = page;
+	page_write_begin(&queue->head);
+	queue->queue = 2;
+	queue->disk_since_mono = clock_mono() - time;
+	page_write_end(&queue->head, clock_mono(), clock_wall());
+}
+
+static void
+remove_pages(void)
+{
+	char name[IPC_NAME_MAX];
+
+	ipc_name_scheduler(conf.instance, name);
+	shm_unlink(name);
+	ipc_name_queue(conf.instance, 2, name);
+	shm_unlink(name);
+}
+
+/* mutation: common/submit/use.c: is_late() is always false. */
+Test(use, D62_a_queue_whose_disk_is_late_is_not_read)
+{
+	static const usec_t times[] = { DISK_SLOW / 10, DISK_SLOW };
+	struct use c;
+	size_t i;
+
+	if (geteuid() != 0)
+		cr_skip_test("the page of the supervisor must be root's");
+	put(0, "1000.0123456789abcdef", "12345");
+	put(1, "1000.0123456789abcdee", "12");
+	for (i = 0; i < ARRAY_LEN(times); i++) {
+		make_pages(times[i]);
+		cr_expect_eq(use_count(&conf, &sp[0], 1000, &c), 0);
+		cr_expect_eq(c.messages, 2 - i);
+		cr_expect_eq(use_count(&conf, &sp[1], 1000, &c), 0);
+		cr_expect_eq(c.messages, 2, "the queue that is dropped into");
+		remove_pages();
+	}
 }
 
 /* mutation: common/spool/waiting.c, waiting_account() is the uid;

@@ -1,0 +1,175 @@
+#include "queue-send/road/road.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+
+#define EVERY      (2 * USEC_PER_SEC) /* of a queue without mail */
+#define EVERY_BUSY (100 * USEC_PER_MSEC)
+#define PART       20 /* the disk spends no more of its time than 1/PART */
+#define TELL       (100 * USEC_PER_MSEC)
+#define BLOCK      4096
+
+struct late_task {
+	struct sync_task task; /* first */
+	const struct spool *sp;
+	usec_t took;
+};
+
+/* Where the file system has no direct writes. */
+static int
+write_and_sync(const struct spool *sp, int fd)
+{
+	int r = queue_file_mark(sp->sys, fd, 0, RCPT_PENDING);
+
+	return r == 0 && sp->sys->fsync(fd) < 0 ? -errno : r;
+}
+
+static int
+write_block(const struct spool *sp, int more)
+{
+	static const _Alignas(BLOCK) unsigned char block[BLOCK];
+	const int flags = O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | more;
+	int fd = sp->sys->openat(sp->dir[SPOOL_LOCK], SEND_LOCK, flags, 0);
+	int r = 0;
+
+	if (fd < 0)
+		return -errno;
+	if (more == 0)
+		r = write_and_sync(sp, fd);
+	else if (sp->sys->pwrite(fd, block, sizeof(block), 0) < 0)
+		r = -errno;
+	sp->sys->close(fd);
+	return r;
+}
+
+/* An error is an answer of the disk, too. */
+static int
+ask_disk(struct sync_task *task)
+{
+	struct late_task *t = (struct late_task *)(void *)task;
+	const usec_t began = clock_mono();
+	int r = write_block(t->sp, O_DIRECT);
+
+	if (r == -EINVAL)
+		r = write_block(t->sp, 0);
+	t->took = clock_mono() - began;
+	return r;
+}
+
+static usec_t
+pause_after(struct send *s, usec_t took)
+{
+	const bool busy = s->active > 0 || rate_read(&s->rate_in, s->now) > 0;
+	usec_t pause = took * PART;
+
+	if (!busy || pause > EVERY)
+		return EVERY;
+	return pause < EVERY_BUSY ? EVERY_BUSY : pause;
+}
+
+static void
+answered(struct send *s, struct sync_task *task)
+{
+	const struct late_task *t = (const struct late_task *)(void *)task;
+
+	s->late.away = s->late.told = false;
+	s->late.at = s->now + pause_after(s, t->took);
+	s->pub.changed = true;
+	sync_task_free(task);
+}
+
+static void
+ask(struct send *s)
+{
+	struct late_task *t = malloc(sizeof(*t));
+
+	s->late.at = s->now + EVERY;
+	if (t == NULL)
+		return;
+	*t = (struct late_task){ .sp = &s->sp };
+	sync_task_init(&t->task, ask_disk, NULL);
+	if (pool_put(&s->late.pool, &t->task) < 0) {
+		sync_task_free(&t->task);
+		return;
+	}
+	s->late.away = true;
+	s->late.began = s->now;
+}
+
+usec_t
+late_work(struct send *s)
+{
+	struct late *l = &s->late;
+
+	if (l->pool.threads == 0)
+		return USEC_NEVER;
+	if (!l->away && s->now >= l->at)
+		ask(s);
+	if (!l->away)
+		return l->at;
+	if (l->told)
+		return USEC_NEVER;
+	if (s->now < l->began + TELL)
+		return l->began + TELL;
+	l->told = s->pub.changed = true;
+	return USEC_NEVER;
+}
+
+/* The oldest task that has lasted for TELL. A shorter one may have ended when
+ * the page is read. */
+static usec_t
+oldest_task(struct send *s, enum disk_work *ret_work)
+{
+	struct pool *const pools[] = {
+		[DISK_WORK_PROBE] = &s->late.pool,
+		[DISK_WORK_MOVE] = &s->moves,
+		[DISK_WORK_REMOVAL] = &s->removals.pool,
+		[DISK_WORK_MARK] = &s->records.pool,
+		[DISK_WORK_READ] = &s->fetches.pool,
+		[DISK_WORK_ACT] = &s->acts.pool,
+		[DISK_WORK_SYNC] = &s->sync.pool,
+	};
+	usec_t oldest = s->now - TELL;
+	enum disk_work work;
+
+	*ret_work = DISK_WORK_NONE;
+	for (work = DISK_WORK_PROBE; work < ARRAY_LEN(pools); work++) {
+		const usec_t began = sync_pool_oldest(pools[work]->pool);
+
+		if (began > 0 && began <= oldest) {
+			oldest = began;
+			*ret_work = work;
+		}
+	}
+	return oldest;
+}
+
+void
+late_fill(struct send *s, struct queue_page *page)
+{
+	enum disk_work work = DISK_WORK_NONE;
+	usec_t since = 0;
+
+	if (s->late.pool.threads > 0) {
+		since = oldest_task(s, &work);
+		if (work == DISK_WORK_NONE)
+			since = s->late.away ? s->late.began : s->late.at;
+	}
+	page->disk_since_mono = since;
+	page->disk_work = work;
+}
+
+int
+late_init(struct send *s)
+{
+	return pool_init(s, &s->late.pool, 1, answered);
+}
+
+void
+late_done(struct send *s)
+{
+	s->hung |= !pool_done(&s->late.pool);
+}

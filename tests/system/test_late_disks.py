@@ -1,0 +1,94 @@
+"""D rows: a disk that is late is seen at once, and new mail goes elsewhere."""
+import re
+import subprocess
+import threading
+import time
+import unittest
+
+from case import SystemTest, cost
+from hung_disk import HungDisk, missing
+from instance import BIN, HANG, wait
+from smtp_site import Site
+
+MALLORY = 65534
+COUNT, SPAN = 300, 25.0  # submissions, in so many seconds
+HANGS_AT, HANGS_FOR = 8.0, 10.0
+WAIT, FEW = 2.0, 5  # no more submissions than this wait longer
+
+
+@unittest.skipIf(missing(), missing())
+class LateDisks(SystemTest):
+    def prepare(self):
+        """Queue 2 is on a disk in our hands; queue 1 has a load, so that queue 2 is chosen first."""
+        site = Site(hold=True)
+        self.addCleanup(site.stop)
+        i = self.instance(queues=2, routing=f"load.example smtp:127.0.0.1:{site.port}\n* local\n",
+                          conf={"smtp_process_limit": "20", "smtp_destination_concurrency_limit": "20",
+                                "smtp_initial_destination_concurrency": "20"})
+        i.base.mkdir()
+        disk = HungDisk(i.dir / "disk", i.queue(2))
+        self.addCleanup(disk.close)
+        i.start_open()
+        self.setqload(i, "--disable", "-q", "2")
+        for n in range(20):
+            i.inject(b"Subject: load\n\n", f"{n}@load.example")
+        wait(lambda: len(site.held) == 20, what="the load of queue 1")
+        self.setqload(i, "--enable", "-q", "2")
+        i.wait_open(1, 2)
+        return i, disk, site
+
+    def setqload(self, i, *args):
+        done = subprocess.run([BIN / "setqload", "-c", i.conf_file, *args], capture_output=True, text=True,
+                              check=False, timeout=HANG, env=i.environment())
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done.stdout
+
+    def submit(self, i, n, took):
+        began = time.monotonic()
+        uid = MALLORY if n % 2 else None
+        done = i.inject(b"Subject: %d\n\nhello\n" % n, "alice@test.example", uid=uid, check=False)
+        took[n] = (time.monotonic() - began, done.returncode, done.stderr)
+
+    def stream(self, i, disk, forget):
+        """COUNT submissions, each begun at its time whatever became of the others: the time of each."""
+        i.face("sendmail")
+        took, threads, began, hung = {}, [], time.monotonic(), False
+        for n in range(COUNT):
+            at = began + n * SPAN / COUNT
+            time.sleep(max(0.0, at - time.monotonic()))  # the rate is what is tested
+            if not hung and at - began >= HANGS_AT:
+                disk.hang(forget=forget)
+                hung = True
+                thaw = threading.Timer(HANGS_FOR, disk.go_on)
+                thaw.start()
+            threads.append(threading.Thread(target=self.submit, args=(i, n, took)))
+            threads[-1].start()
+        thaw.join()
+        for thread in threads:
+            thread.join(HANG)
+        return took
+
+    def few_wait(self, forget):
+        i, disk, site = self.prepare()
+        took = self.stream(i, disk, forget)
+        self.assertEqual(len(took), COUNT)
+        self.assertEqual([t for t in took.values() if t[1] != 0], [], "each is accepted")
+        slow = sorted((round(t[0], 2), "user" if n % 2 else "root") for n, t in took.items() if t[0] > WAIT)
+        print(f"{len(slow)} of {COUNT} waited longer than {WAIT:g} s: {slow}")
+        i.wait_delivered("alice", COUNT)
+        got = sorted(int(re.search(rb"^Subject: (\d+)", f.read_bytes(), re.M).group(1)) for f in i.maildir("alice"))
+        self.assertEqual(got, list(range(COUNT)), "each message once")
+        self.assertLessEqual(len(slow), FEW, slow)
+        site.release(hold=False)
+        i.wait_empty()
+        return i
+
+    @cost(45)
+    def test_D62_few_submissions_wait_for_a_disk_that_hangs(self):
+        """Reads hang, too. mutation: choose.c, judge_page() never takes a disk for late."""
+        self.few_wait(forget=True)
+
+    @cost(45)
+    def test_D62_few_submissions_wait_where_only_syncs_hang(self):
+        """What a submission does before its sync is answered from memory."""
+        self.few_wait(forget=False)
