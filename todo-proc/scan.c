@@ -7,7 +7,8 @@
 
 #define SCAN_GAP   (100 * USEC_PER_MSEC)
 #define DROP_GAP   (5 * USEC_PER_MSEC)
-#define SCAN_SHARE 10 /* at most one tenth of the time */
+#define SCAN_SHARE 10                  /* at most one tenth of the time */
+#define GAP_MAX    (10 * USEC_PER_SEC) /* a scan may meet a disk that hangs */
 #define SHORT_WAIT USEC_PER_SEC
 
 static void
@@ -84,6 +85,7 @@ end(struct todo *t, struct todo_scan *s)
 	usec_t interval = t->conf->scan_interval;
 
 	walk_end(&s->walk);
+	gap = gap < GAP_MAX ? gap : GAP_MAX;
 	s->not_before = t->now + (gap > least ? gap : least);
 	s->due_at = t->now + (gap > interval ? gap : interval);
 }

@@ -358,7 +358,8 @@ void watch_done(struct todo *t);
  * again after a scan that began while some could still ring the message queue
  * before this one, when the inbox runs low and had left files out, and every
  * scan_interval; some hundred names a turn. A scan does not begin before ten
- * times its own duration has passed, so it takes at most a tenth of the time.
+ * times its own duration has passed, so it takes at most a tenth of the time;
+ * but 10 s are enough.
  */
 
 void scan_init(struct todo *t);

@@ -7,8 +7,11 @@
 #include "base/clock.h"
 
 #define EVERY      (2 * USEC_PER_SEC) /* of a queue without mail */
-#define EVERY_BUSY (100 * USEC_PER_MSEC)
-#define PART       20 /* the disk spends no more of its time than 1/PART */
+/* Of one with mail: five times the duration of the last question, within these
+ * limits, so that a disk that is slow is asked less often. */
+#define BUSY_LEAST (100 * USEC_PER_MSEC)
+#define BUSY_MOST  (250 * USEC_PER_MSEC)
+#define PART       5
 #define TELL       (100 * USEC_PER_MSEC)
 #define BLOCK      4096
 
@@ -65,9 +68,11 @@ pause_after(struct send *s, usec_t took)
 	const bool busy = s->active > 0 || rate_read(&s->rate_in, s->now) > 0;
 	usec_t pause = took * PART;
 
-	if (!busy || pause > EVERY)
+	if (!busy)
 		return EVERY;
-	return pause < EVERY_BUSY ? EVERY_BUSY : pause;
+	if (pause > BUSY_MOST)
+		return BUSY_MOST;
+	return pause < BUSY_LEAST ? BUSY_LEAST : pause;
 }
 
 static void

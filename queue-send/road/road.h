@@ -178,9 +178,10 @@ void probe_try_again(struct send *s);
 /* ---- late.c ----
  *
  * A thread writes one block to the disk, past the memory of the kernel: every
- * two seconds, and ten times a second while mail comes or waits, but not in more
- * than a twentieth of the time of the disk. So a disk that hangs shows, also
- * while nothing else waits for the disk. A spool in memory is not asked. */
+ * two seconds, and four to ten times a second while mail comes or waits. So a
+ * disk that hangs shows, also while nothing else waits for the disk. A spool in
+ * memory is not asked.
+ */
 int late_init(struct send *s);
 void late_done(struct send *s);
 usec_t late_work(struct send *s);

@@ -177,6 +177,23 @@ Test(setqload_list, a_process_that_hangs)
 	    "%s", buf_str(&text));
 }
 
+/* mutation: common/ipc/page_text.c: page_text_row() is empty for an open queue.
+ */
+Test(setqload_list, D63_a_disk_that_is_late)
+{
+	page.rows[0].flags = SCHED_ROW_LATE;
+	snprintf(page.rows[0].reason, sizeof(page.rows[0].reason),
+	    "disk late for 12 s (a move waits)");
+	cr_assert_eq(list_text(&view, &text), 0);
+	cr_expect_not_null(strstr(buf_str(&text),
+			       "queue 1: open, disk late for 12 s (a move "
+			       "waits)\n"),
+	    "%s", buf_str(&text));
+	buf_reset(&text);
+	cr_assert_eq(list_json(&view, &text), 0);
+	cr_expect_not_null(strstr(buf_str(&text), "\"late\":true"));
+}
+
 /* mutation: setqload/list.c: tell_state() passes over a queue that is open. */
 Test(setqload_list, D46_a_file_system_that_takes_no_mail)
 {
@@ -218,10 +235,12 @@ Test(setqload_list, for_programs)
 	    "{\"queue\":1,\"state\":\"open\",\"by_hand\":false,"
 	    "\"giving\":false,\"left\":null,\"reason\":\"\",\"load\":0,"
 	    "\"load_by_hand\":false,\"load_left\":null,\"restarts\":0,"
-	    "\"silent\":true,\"full\":false,\"read_only\":false}\n"
+	    "\"silent\":true,\"late\":false,"
+	    "\"full\":false,\"read_only\":false}\n"
 	    "{\"queue\":12,\"state\":\"disabled\",\"by_hand\":true,"
 	    "\"giving\":false,\"left\":90,"
 	    "\"reason\":\"say \\\"why\\\" \\\\ \xc3\xa4\",\"load\":0,"
 	    "\"load_by_hand\":true,\"load_left\":30,\"restarts\":2,"
-	    "\"silent\":false,\"full\":false,\"read_only\":false}\n");
+	    "\"silent\":false,\"late\":false,"
+	    "\"full\":false,\"read_only\":false}\n");
 }
