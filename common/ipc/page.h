@@ -176,7 +176,7 @@ enum disk_work {
 /* A disk that lets a call wait for so long gets new mail only if no other queue
  * takes the mail. Shorter than DISK_LATE: each submission that begins before
  * the wait is seen waits, too, and a wrong answer costs nothing. */
-#define DISK_SLOW (250 * USEC_PER_MSEC)
+#define DISK_SLOW (150 * USEC_PER_MSEC)
 /* From here on a disk is called late: in the log, and by the commands. */
 #define DISK_LATE USEC_PER_SEC
 

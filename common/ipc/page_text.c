@@ -81,14 +81,20 @@ static const struct {
 } works[] = {
 	[DISK_WORK_NONE] = { "queue-send does not ask the disk",
 	    "queue-send has not asked the disk for" },
-	[DISK_WORK_PROBE] = { "a probe waits", "a probe has waited for" },
-	[DISK_WORK_MOVE] = { "a move waits", "a move has waited for" },
-	[DISK_WORK_REMOVAL] = { "a removal waits", "a removal has waited for" },
-	[DISK_WORK_MARK] = { "a mark waits", "a mark has waited for" },
-	[DISK_WORK_READ] = { "a read waits", "a read has waited for" },
+	[DISK_WORK_PROBE] = { "a probe waits",
+	    "a probe has waited for the disk for" },
+	[DISK_WORK_MOVE] = { "a move waits",
+	    "a move has waited for the disk for" },
+	[DISK_WORK_REMOVAL] = { "a removal waits",
+	    "a removal has waited for the disk for" },
+	[DISK_WORK_MARK] = { "a mark waits",
+	    "a mark has waited for the disk for" },
+	[DISK_WORK_READ] = { "a read waits",
+	    "a read has waited for the disk for" },
 	[DISK_WORK_ACT] = { "an act of an operator waits",
-	    "an act of an operator has waited for" },
-	[DISK_WORK_SYNC] = { "a sync waits", "a sync has waited for" },
+	    "an act of an operator has waited for the disk for" },
+	[DISK_WORK_SYNC] = { "a sync waits",
+	    "a sync has waited for the disk for" },
 };
 
 const char *

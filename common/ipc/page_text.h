@@ -22,7 +22,7 @@ int
 page_text_row(const struct sched_row *row, usec_t now_mono, struct buf *out);
 /* Of an enum disk_work, also an unknown one: "a move waits". */
 const char *page_text_kind(uint32_t work);
-/* "a move has waited for", before a time. */
+/* "a move has waited for the disk for", before a time. */
 const char *page_text_work(uint32_t work);
 /* "load 45 % by hand for 52s". */
 int

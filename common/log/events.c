@@ -25,6 +25,7 @@ static const struct {
 	{ "qscheduler/ground/worker.c", "disk" },
 	{ "qscheduler/queues/days.c", "walk" },
 	{ "qscheduler/queues/health.c", "queue" },
+	{ "qscheduler/queues/late.c", "disk" },
 	{ "qscheduler/queues/inventory.c", "queue" },
 	{ "qscheduler/queues/objects.c", "shared-memory" },
 	{ "qscheduler/queues/override.c", "override" },

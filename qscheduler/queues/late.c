@@ -10,14 +10,15 @@
 #define STEADY (5 * USEC_PER_SEC)
 
 static void
-say(const struct queue *q, const char *what, usec_t span, const char *end)
+say(const struct queue *q, const char *begin, const char *what, usec_t span,
+    const char *end)
 {
 	struct buf text = { 0 };
 
 	(void)num_add_span(&text, span);
-	log_warning("queue %" PRIu32 ": %s/queue%" PRIu32 ": %s %s%s",
-	    q->number, q->all->instance->conf->queue_base, q->number, what,
-	    buf_str(&text), end);
+	log_warning("queue %" PRIu32 ": %s/queue%" PRIu32 ": %s%s %s%s",
+	    q->number, q->all->instance->conf->queue_base, q->number, begin,
+	    what, buf_str(&text), end);
 	buf_done(&text);
 }
 
@@ -31,9 +32,8 @@ begins(struct queue *q, usec_t now)
 	/* The check says whether the disk answers at all. */
 	if (q->check_at > now)
 		q->check_at = now;
-	say(q, page_text_work(l->work), l->time,
-	    ": the disk is late; new mail goes to other queues as long as one "
-	    "takes mail");
+	say(q, "late: ", page_text_work(l->work), l->time,
+	    "; new mail goes to other queues while one takes mail");
 }
 
 static void
@@ -46,7 +46,8 @@ goes_on_well(struct queue *q, usec_t now)
 	if (now - l->well_since < STEADY)
 		return;
 	l->told = false;
-	say(q, "the disk answers again, after", l->well_since - l->since, "");
+	say(q, "", "the disk answers again, after", l->well_since - l->since,
+	    "");
 }
 
 void
@@ -54,7 +55,8 @@ queue_note_late(struct queue *q, const struct queue_page *page, usec_t now)
 {
 	struct queue_late *l = &q->late;
 	/* The page of a process that has ended says nothing of the disk. */
-	const usec_t late = page != NULL && queue_hears(q)
+	const usec_t late =
+	    page != NULL && page->queue == q->number && queue_hears(q)
 	    ? queue_page_disk_late(page, now)
 	    : 0;
 

@@ -243,8 +243,8 @@ void queue_suspect(struct queue *q, usec_t now);
  * of a full file system when an eighth more than the reserve is free, so that
  * a file system at its reserve does not fill the log. */
 /* The page of the queue was read; NULL: it cannot be read. */
-void queue_note_late(
-    struct queue *q, const struct queue_page *page, usec_t now);
+void
+queue_note_late(struct queue *q, const struct queue_page *page, usec_t now);
 void queue_note_room(struct queue *q, const struct base_room *room);
 
 /* ---- events.c ---- */

@@ -58,8 +58,7 @@ read_page(struct queue *q, usec_t now)
 
 	if (r == -EAGAIN)
 		return;
-	queue_note_late(
-	    q, r == 0 && page.queue == q->number ? &page : NULL, now);
+	queue_note_late(q, r < 0 ? NULL : &page, now);
 	q->seen.fresh =
 	    r == 0 && !page_stale(&page.head, now) && page.queue == q->number;
 	if (q->seen.fresh)

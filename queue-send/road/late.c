@@ -4,21 +4,14 @@
 #include <fcntl.h>
 #include <stdlib.h>
 
-#include "base/clock.h"
-
 #define EVERY      (2 * USEC_PER_SEC) /* of a queue without mail */
-/* Of one with mail: five times the duration of the last question, within these
- * limits, so that a disk that is slow is asked less often. */
-#define BUSY_LEAST (100 * USEC_PER_MSEC)
-#define BUSY_MOST  (250 * USEC_PER_MSEC)
-#define PART       5
+#define EVERY_BUSY (100 * USEC_PER_MSEC)
 #define TELL       (100 * USEC_PER_MSEC)
 #define BLOCK      4096
 
 struct late_task {
 	struct sync_task task; /* first */
 	const struct spool *sp;
-	usec_t took;
 };
 
 /* Where the file system has no direct writes. */
@@ -52,36 +45,22 @@ write_block(const struct spool *sp, int more)
 static int
 ask_disk(struct sync_task *task)
 {
-	struct late_task *t = (struct late_task *)(void *)task;
-	const usec_t began = clock_mono();
-	int r = write_block(t->sp, O_DIRECT);
+	const struct spool *sp =
+	    ((const struct late_task *)(const void *)task)->sp;
+	int r = write_block(sp, O_DIRECT);
 
-	if (r == -EINVAL)
-		r = write_block(t->sp, 0);
-	t->took = clock_mono() - began;
-	return r;
+	return r == -EINVAL ? write_block(sp, 0) : r;
 }
 
-static usec_t
-pause_after(struct send *s, usec_t took)
-{
-	const bool busy = s->active > 0 || rate_read(&s->rate_in, s->now) > 0;
-	usec_t pause = took * PART;
-
-	if (!busy)
-		return EVERY;
-	if (pause > BUSY_MOST)
-		return BUSY_MOST;
-	return pause < BUSY_LEAST ? BUSY_LEAST : pause;
-}
-
+/* Published at once: the time that the page had is over. */
 static void
 answered(struct send *s, struct sync_task *task)
 {
-	const struct late_task *t = (const struct late_task *)(void *)task;
+	const bool busy = s->active > 0 || rate_read(&s->rate_in, s->now) > 0;
 
 	s->late.away = s->late.told = false;
-	s->late.at = s->now + pause_after(s, t->took);
+	s->late.at = s->now + (busy ? EVERY_BUSY : EVERY);
+	s->pub.published_at = 0;
 	s->pub.changed = true;
 	sync_task_free(task);
 }

@@ -178,7 +178,7 @@ void probe_try_again(struct send *s);
 /* ---- late.c ----
  *
  * A thread writes one block to the disk, past the memory of the kernel: every
- * two seconds, and four to ten times a second while mail comes or waits. So a
+ * two seconds, and ten times a second while mail comes or waits. So a
  * disk that hangs shows, also while nothing else waits for the disk. A spool in
  * memory is not asked.
  */

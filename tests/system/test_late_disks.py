@@ -53,6 +53,7 @@ class LateDisks(SystemTest):
     def stream(self, i, disk, forget):
         """COUNT submissions, each begun at its time whatever became of the others: the time of each."""
         i.face("sendmail")
+        self.said = []
         took, threads, began, hung = {}, [], time.monotonic(), False
         for n in range(COUNT):
             at = began + n * SPAN / COUNT
@@ -62,9 +63,12 @@ class LateDisks(SystemTest):
                 hung = True
                 thaw = threading.Timer(HANGS_FOR, disk.go_on)
                 thaw.start()
+                told = threading.Timer(HANGS_FOR / 2, lambda: self.said.append(self.setqload(i, "--list")))
+                told.start()
             threads.append(threading.Thread(target=self.submit, args=(i, n, took)))
             threads[-1].start()
         thaw.join()
+        told.join()
         for thread in threads:
             thread.join(HANG)
         return took
@@ -80,16 +84,20 @@ class LateDisks(SystemTest):
         got = sorted(int(re.search(rb"^Subject: (\d+)", f.read_bytes(), re.M).group(1)) for f in i.maildir("alice"))
         self.assertEqual(got, list(range(COUNT)), "each message once")
         self.assertLessEqual(len(slow), FEW, slow)
+        self.assertRegex(self.said[0], r"(?m)^queue 2: open, disk late for [3-6] s \(.*\)$")
+        directory = re.escape(str(i.queue(2)))
+        wait(lambda: i.log_has(f"queue 2: {directory}: the disk answers again, after"), what="the end")
+        begins = re.findall(f"queue 2: {directory}: late: .* for the disk for 1s; new mail goes", i.log())
+        self.assertEqual((len(begins), i.log().count("the disk answers again")), (1, 1), i.log())
         site.release(hold=False)
         i.wait_empty()
-        return i
 
     @cost(45)
-    def test_D62_D65_few_submissions_wait_for_a_disk_that_hangs(self):
+    def test_D62_D63_D65_few_submissions_wait_for_a_disk_that_hangs(self):
         """Reads hang, too. mutation: choose.c, judge_page() never takes a disk for late."""
         self.few_wait(forget=True)
 
     @cost(45)
-    def test_D62_few_submissions_wait_where_only_syncs_hang(self):
+    def test_D62_D63_few_submissions_wait_where_only_syncs_hang(self):
         """What a submission does before its sync is answered from memory."""
         self.few_wait(forget=False)

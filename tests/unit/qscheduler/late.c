@@ -60,9 +60,8 @@ Test(late, D63_the_beginning_and_the_end_are_logged_once)
 	look(NOW + s, NOW - 900 * ms, DISK_WORK_MOVE);
 	cr_expect_eq(lines, 1);
 	cr_expect_str_eq(last,
-	    "warning: queue 3: /base/queue3: a move has waited for 1s: the "
-	    "disk is "
-	    "late; new mail goes to other queues as long as one takes mail");
+	    "warning: queue 3: /base/queue3: late: a move has waited for the "
+	    "disk for 1s; new mail goes to other queues while one takes mail");
 	cr_expect_eq(q.late.time, 1900 * ms);
 	look(NOW + 2 * s, NOW - 900 * ms, DISK_WORK_MOVE);
 	look(NOW + 3 * s, NOW + 4 * s, DISK_WORK_NONE);
@@ -96,8 +95,8 @@ Test(late, D63_a_question_that_is_not_asked_is_told)
 	look(NOW, NOW - USEC_PER_SEC, DISK_WORK_NONE);
 	cr_expect_eq(lines, 1);
 	cr_expect_not_null(
-	    strstr(last, ": queue-send has not asked the disk for 1s: "), "%s",
-	    last);
+	    strstr(last, ": late: queue-send has not asked the disk for 1s; "),
+	    "%s", last);
 }
 
 /* mutation: qscheduler/queues/late.c: queue_note_late() does not ask

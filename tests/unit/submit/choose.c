@@ -190,81 +190,6 @@ others_stale(struct shared *m)
 	m->queues[3].remote_used = 10;
 }
 
-/* Calls of these queues have waited for so long, but for those of queue 4,
- * which has much to do. */
-static void
-others_wait(struct shared *m, usec_t time)
-{
-	uint32_t i;
-
-	for (i = 0; i < NQUEUES; i++)
-		m->queues[i].disk_since_mono = NOW + USEC_PER_SEC;
-	for (i = 0; i < NQUEUES; i++)
-		if (i != 3)
-			m->queues[i].disk_since_mono = NOW - time;
-	m->queues[3].remote_used = 10;
-	m->queues[3].incoming = 1000;
-}
-
-static void
-others_late(struct shared *m)
-{
-	others_wait(m, DISK_SLOW);
-}
-
-static void
-others_nearly_late(struct shared *m)
-{
-	others_wait(m, DISK_SLOW - 1);
-	m->queues[3].remote_used = 0;
-	m->queues[3].incoming = 0;
-	m->queues[3].local_used = 0;
-	m->queues[0].incoming = m->queues[1].incoming = 1;
-	m->queues[2].incoming = m->queues[4].incoming = 1;
-	m->queues[5].incoming = 1;
-	/* None is late, so that the backlog decides. */
-	m->queues[3].disk_since_mono = NOW - DISK_SLOW + 1;
-}
-
-static void
-others_late_and_stale(struct shared *m)
-{
-	others_stale(m);
-	others_wait(m, PAGE_STALE + USEC_PER_SEC);
-	m->queue_error[3] = -ENOENT;
-}
-
-static void
-late_before_quarantined(struct shared *m)
-{
-	others_state(m, QUEUE_STATE_QUARANTINED);
-	m->queues[3].disk_since_mono = NOW - 60 * USEC_PER_SEC;
-}
-
-/* Of late ones the backlog decides. */
-static void
-all_late(struct shared *m)
-{
-	uint32_t i;
-
-	for (i = 0; i < NQUEUES; i++) {
-		m->queues[i].disk_since_mono = NOW - USEC_PER_SEC;
-		m->queues[i].incoming = i == 3 ? 0 : 1;
-	}
-}
-
-static void
-absurd_times(struct shared *m)
-{
-	static const int64_t times[] = { INT64_MIN, -1, 0, 0, INT64_MAX, 1 };
-	uint32_t i;
-
-	for (i = 0; i < NQUEUES; i++) {
-		m->queues[i].disk_since_mono = times[i];
-		m->queues[i].incoming = i == 3 ? 0 : 1;
-	}
-}
-
 static void
 others_missing(struct shared *m)
 {
@@ -425,12 +350,6 @@ static const struct choose_case cases[] = {
 	{ "quarantined is the last choice", others_quarantined, 4, false },
 	{ "the page's own flag is obeyed", others_flag, 4, false },
 	{ "a stale page is not chosen", others_stale, 4, false },
-	{ "a late disk comes behind load", others_late, 4, false },
-	{ "one that is nearly late does not", others_nearly_late, 4, false },
-	{ "and behind nothing known", others_late_and_stale, 4, false },
-	{ "but before quarantined", late_before_quarantined, 4, false },
-	{ "all late: by backlog", all_late, 4, false },
-	{ "absurd times are not late", absurd_times, 4, false },
 	{ "a missing page is not chosen", others_missing, 4, false },
 	{ "a page of another queue is none", others_of_another_queue, 4,
 	    false },
@@ -449,8 +368,7 @@ static const struct choose_case cases[] = {
 	{ "absurd numbers: nothing is known", numbers_absurd, 0, false },
 };
 
-/* mutation: common/submit/choose.c: is_late is always false. */
-Test(choose, I12_I13_D46_D62_table)
+Test(choose, I12_I13_D46_table)
 {
 	static struct shared m;
 	struct choose_reader reader = { read_sched, read_queue, &m };
