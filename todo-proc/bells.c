@@ -2,16 +2,11 @@
 
 #include <errno.h>
 #include <event2/event.h>
-#include <fcntl.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
-#include "base/clock.h"
 #include "log/log.h"
 
-#define BELLS_PER_TURN 256
-#define UNLOOKED_MAX   4 /* rings, behind a look at the message queue */
+#define UNLOOKED_MAX 4 /* rings, behind a look at the message queue */
 
 bool
 bell_is_right(const struct bell *bell)
@@ -19,67 +14,6 @@ bell_is_right(const struct bell *bell)
 	return bell->pid > 0 && bell->split < SPOOL_SPLIT_MAX &&
 	    bell->inode > 0 && bell->inode <= INT64_MAX;
 }
-
-/* ---- looks at files that were heard of ---- */
-
-struct look {
-	struct disk_task task; /* first */
-	const struct spool *sp;
-	uint32_t count;
-	uint64_t inode[INBOX_HEARD_MAX];
-	usec_t mtime_wall[INBOX_HEARD_MAX]; /* -1: it is not there */
-};
-
-static int
-look_at_files(struct sync_task *task)
-{
-	struct look *l = (struct look *)(void *)task;
-	char leaf[SPOOL_PATH_MAX];
-	struct stat st;
-	uint32_t i;
-
-	for (i = 0; i < l->count; i++) {
-		spool_leaf(
-		    l->sp, SPOOL_INCOMING, l->inode[i], leaf, sizeof(leaf));
-		l->mtime_wall[i] = -1;
-		if (fstatat(l->sp->dir[SPOOL_INCOMING], leaf, &st,
-			AT_SYMLINK_NOFOLLOW) == 0)
-			l->mtime_wall[i] = clock_usec(st.st_mtim);
-	}
-	return 0;
-}
-
-static void
-on_looked(struct todo *t, struct disk_task *task)
-{
-	const struct look *l = (const struct look *)(void *)task;
-	uint32_t i;
-
-	t->looking = false;
-	for (i = 0; i < l->count; i++)
-		if (l->mtime_wall[i] == -1 ||
-		    offered_has(
-			&t->offered, l->inode[i], l->mtime_wall[i], t->now) ||
-		    inbox_ring(&t->inbox, l->inode[i], l->mtime_wall[i]) != 1)
-			t->counts.rings_stale++;
-	sync_task_free(&task->task);
-}
-
-static void
-look(struct todo *t)
-{
-	struct look *l = malloc(sizeof(*l));
-
-	if (l == NULL)
-		return;
-	disk_task_init(&l->task, look_at_files, NULL, on_looked);
-	l->sp = &t->sp;
-	l->count = inbox_take_heard(&t->inbox, l->inode);
-	t->looking = true;
-	disk_do(t, &l->task);
-}
-
-/* ---- rings ---- */
 
 static void
 rings_were_lost(struct todo *t)
@@ -103,24 +37,27 @@ bells_rung(struct todo *t, const struct bell *bell)
 		t->counts.rings_stale++;
 	else if (r < 0)
 		rings_were_lost(t);
-	if (t->inbox.nheard >= INBOX_HEARD_LOOK && !t->looking)
-		look(t);
 }
 
-/* How many rings there are to take, at most BELLS_PER_TURN. */
-static int
+static long
+room(const struct todo *t)
+{
+	return (long)(INBOX_HEARD_MAX - t->inbox.nheard);
+}
+
+/* How many rings there are to take. */
+static long
 check_if_full(struct todo *t, mqd_t mq)
 {
 	struct mq_attr attr;
 
 	if (mq_getattr(mq, &attr) < 0)
-		return BELLS_PER_TURN;
+		return room(t);
 	if (attr.mq_curmsgs + (long)t->unlooked >= attr.mq_maxmsg)
 		rings_were_lost(t);
 	t->unlooked = 0;
 	t->bell_seldom = attr.mq_curmsgs <= 1;
-	return attr.mq_curmsgs < BELLS_PER_TURN ? (int)attr.mq_curmsgs
-						: BELLS_PER_TURN;
+	return attr.mq_curmsgs < room(t) ? attr.mq_curmsgs : room(t);
 }
 
 static void
@@ -133,10 +70,11 @@ lost(struct todo *t, int error)
 }
 
 static void
-take(struct todo *t, mqd_t mq, int left)
+take(struct todo *t, mqd_t mq, long left)
 {
 	struct bell bell;
-	int i, r = 1;
+	long i;
+	int r = 1;
 
 	for (i = 0; r != 0 && i < left; i++) {
 		r = bell_take(mq, &bell);
@@ -162,6 +100,17 @@ bells_take(struct todo *t)
 	take(t, mq, check_if_full(t, mq));
 }
 
+void
+bells_listen(struct todo *t)
+{
+	const bool deaf = room(t) == 0;
+
+	if (t->bell == NULL || deaf == t->bell_deaf)
+		return;
+	if ((deaf ? event_del(t->bell) : event_add(t->bell, NULL)) == 0)
+		t->bell_deaf = deaf;
+}
+
 /* Where rings come one by one, the one that woke us is taken without a look at
  * the message queue; the loop tells of the next one. */
 static void
@@ -172,7 +121,7 @@ take_some(struct todo *t)
 		return;
 	}
 	t->unlooked++;
-	take(t, (mqd_t)event_get_fd(t->bell), 1);
+	take(t, (mqd_t)event_get_fd(t->bell), room(t) > 0);
 }
 
 static void
@@ -182,6 +131,7 @@ on_bell(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
 
 	todo_tick(t);
 	take_some(t);
+	bells_listen(t);
 	todo_kick(t);
 }
 
@@ -200,6 +150,7 @@ bells_linked(void *todo, int fd)
 	}
 	bells_done(t);
 	t->bell = event;
+	t->bell_deaf = false;
 	t->bell_seldom = false;
 	t->unlooked = 0;
 	/* Rings before this queue came were not heard. */

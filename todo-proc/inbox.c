@@ -30,6 +30,7 @@ inbox_init(struct inbox *b)
 	*b = (struct inbox){ 0 };
 	RB_INIT(&b->fresh);
 	RB_INIT(&b->ready);
+	RB_INIT(&b->newest);
 	RB_INIT(&b->later);
 }
 
@@ -38,19 +39,9 @@ inbox_done(struct inbox *b)
 {
 	empty(&b->fresh);
 	empty(&b->ready);
+	empty(&b->newest);
 	empty(&b->later);
 	inbox_init(b);
-}
-
-static void
-leave_out_newest(struct inbox *b)
-{
-	struct inbox_file *newest = RB_MAX(inbox_tree, &b->ready);
-
-	RB_REMOVE(inbox_tree, &b->ready, newest);
-	free(newest);
-	b->nready--;
-	b->more = true;
 }
 
 /* A file older than this one was left out already, or may have been. */
@@ -99,14 +90,56 @@ find(struct inbox_tree *tree, uint64_t inode, usec_t mtime_wall)
 	return RB_FIND(inbox_tree, tree, &key);
 }
 
+static void
+take_out(struct inbox *b, struct inbox_tree *tree, uint32_t *count,
+    struct inbox_file *c)
+{
+	if (c == NULL)
+		return;
+	RB_REMOVE(inbox_tree, tree, c);
+	--*count;
+	b->ndrops -= c->drop;
+	free(c);
+}
+
+/* The file has no place among the oldest. 1: new; 0: known, or left out. */
+static int
+add_newest(struct inbox *b, uint64_t inode, usec_t mtime_wall)
+{
+	struct inbox_file *least;
+	bool kept = true;
+	int r;
+
+	b->more = true;
+	r = insert(&b->newest, &b->nnewest, inode, mtime_wall, 0);
+	if (b->nnewest > INBOX_NEWEST) {
+		least = RB_MIN(inbox_tree, &b->newest);
+		kept = least != NULL && least->inode != inode;
+		take_out(b, &b->newest, &b->nnewest, least);
+	}
+	return r == 1 && kept;
+}
+
+static void
+leave_out_newest(struct inbox *b)
+{
+	struct inbox_file *c = RB_MAX(inbox_tree, &b->ready);
+
+	if (c != NULL)
+		(void)add_newest(b, c->inode, c->at);
+	take_out(b, &b->ready, &b->nready, c);
+}
+
 int
 inbox_add(struct inbox *b, uint64_t inode, usec_t mtime_wall)
 {
 	int r;
 
 	if (find(&b->fresh, inode, mtime_wall) != NULL ||
-	    is_beyond(b, mtime_wall) || is_heard(b, inode))
+	    find(&b->newest, inode, mtime_wall) != NULL || is_heard(b, inode))
 		return 0;
+	if (is_beyond(b, mtime_wall))
+		return add_newest(b, inode, mtime_wall);
 	r = insert(&b->ready, &b->nready, inode, mtime_wall, 0);
 	b->more |= r < 0;
 	if (b->nready > INBOX_MAX)
@@ -117,7 +150,8 @@ inbox_add(struct inbox *b, uint64_t inode, usec_t mtime_wall)
 int
 inbox_ring(struct inbox *b, uint64_t inode, usec_t mtime_wall)
 {
-	struct inbox_file *c = find(&b->ready, inode, mtime_wall);
+	struct inbox_file *old = find(&b->ready, inode, mtime_wall),
+			  *late = find(&b->newest, inode, mtime_wall);
 	int r;
 
 	if (is_heard(b, inode))
@@ -126,12 +160,26 @@ inbox_ring(struct inbox *b, uint64_t inode, usec_t mtime_wall)
 		return inbox_add(b, inode, mtime_wall);
 	r = insert(&b->fresh, &b->nfresh, inode, mtime_wall, 0);
 	b->more |= r < 0;
-	if (r != 1 || c == NULL)
+	if (r != 1 || (old == NULL && late == NULL))
 		return r;
-	RB_REMOVE(inbox_tree, &b->ready, c);
-	b->nready--;
-	free(c);
+	take_out(b, &b->ready, &b->nready, old);
+	take_out(b, &b->newest, &b->nnewest, late);
 	return 0;
+}
+
+void
+inbox_note_drop(struct inbox *b, uint64_t inode, usec_t mtime_wall)
+{
+	struct inbox_file *c = find(&b->fresh, inode, mtime_wall);
+
+	if (c == NULL)
+		c = find(&b->ready, inode, mtime_wall);
+	if (c == NULL)
+		c = find(&b->newest, inode, mtime_wall);
+	if (c == NULL || c->drop)
+		return;
+	c->drop = true;
+	b->ndrops++;
 }
 
 int
@@ -155,33 +203,24 @@ take_first_heard(struct inbox *b)
 	return inode;
 }
 
-uint32_t
-inbox_take_heard(struct inbox *b, uint64_t ret_inodes[INBOX_HEARD_MAX])
-{
-	uint32_t n = 0;
-
-	while (b->nheard > 0)
-		ret_inodes[n++] = take_first_heard(b);
-	return n;
-}
-
 bool
 inbox_has(const struct inbox *b, bool fresh_only)
 {
-	return b->nfresh > 0 || b->nheard > 0 || (!fresh_only && b->nready > 0);
+	return b->nfresh > 0 || b->nheard > 0 ||
+	    (!fresh_only && (b->nready > 0 || b->nnewest > 0));
 }
 
 static bool
-take_first(struct inbox_tree *tree, uint32_t *count, struct inbox_file *ret)
+take(struct inbox *b, struct inbox_tree *tree, uint32_t *count, bool last,
+    struct inbox_file *ret)
 {
-	struct inbox_file *c = RB_MIN(inbox_tree, tree);
+	struct inbox_file *c =
+	    last ? RB_MAX(inbox_tree, tree) : RB_MIN(inbox_tree, tree);
 
 	if (c == NULL)
 		return false;
-	RB_REMOVE(inbox_tree, tree, c);
-	--*count;
 	*ret = *c;
-	free(c);
+	take_out(b, tree, count, c);
 	return true;
 }
 
@@ -192,21 +231,35 @@ take_new(struct inbox *b, struct inbox_file *ret)
 
 	b->heard_turn = !heard;
 	if (!heard)
-		return take_first(&b->fresh, &b->nfresh, ret);
+		return take(b, &b->fresh, &b->nfresh, false, ret);
 	*ret =
 	    (struct inbox_file){ .inode = take_first_heard(b), .heard = true };
 	return true;
+}
+
+/* Of many, the oldest and the newest in turn: mail that came shortly before the
+ * start does not wait for all that lay there. */
+static bool
+take_ready(struct inbox *b, struct inbox_file *ret)
+{
+	const bool newest =
+	    b->newest_turn && b->nready + b->nnewest > INBOX_FEW;
+
+	b->newest_turn = !newest;
+	if (b->nready == 0 || (newest && b->nnewest > 0))
+		return take(b, &b->newest, &b->nnewest, newest, ret);
+	return take(b, &b->ready, &b->nready, newest, ret);
 }
 
 bool
 inbox_take(struct inbox *b, bool fresh_only, struct inbox_file *ret)
 {
 	const bool none_new = b->nfresh == 0 && b->nheard == 0;
-	bool ready = !fresh_only && b->nready > 0 && (b->turn || none_new);
+	bool ready =
+	    !fresh_only && b->nready + b->nnewest > 0 && (b->turn || none_new);
 
 	b->turn = !ready;
-	return ready ? take_first(&b->ready, &b->nready, ret)
-		     : take_new(b, ret);
+	return ready ? take_ready(b, ret) : take_new(b, ret);
 }
 
 static bool

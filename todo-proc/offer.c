@@ -330,8 +330,8 @@ begin_some(struct todo *t)
 	return true;
 }
 
-usec_t
-offer_work(struct todo *t)
+static usec_t
+offer_some(struct todo *t)
 {
 	const usec_t patience = examine_work(t);
 	const usec_t tried = inbox_wake(&t->inbox, t->now);
@@ -350,6 +350,15 @@ offer_work(struct todo *t)
 }
 
 usec_t
+offer_work(struct todo *t)
+{
+	const usec_t at = offer_some(t);
+
+	bells_listen(t);
+	return at;
+}
+
+usec_t
 offer_counts_work(struct todo *t)
 {
 	struct todo_counts *c = &t->counts;
@@ -358,8 +367,9 @@ offer_counts_work(struct todo *t)
 
 	t->says = false;
 	c->scan_only = t->bell == NULL;
-	c->incoming = t->inbox.nfresh + t->inbox.nready + t->inbox.nheard +
-	    t->inbox.nlater + t->examine.incoming + t->left_out;
+	c->incoming = t->inbox.nfresh + t->inbox.nready + t->inbox.nnewest +
+	    t->inbox.nheard + t->inbox.nlater + t->examine.incoming +
+	    t->left_out;
 	if (t->send == NULL ||
 	    (t->told_at != 0 && memcmp(c, &t->told, sizeof(*c)) == 0))
 		return USEC_NEVER;

@@ -15,29 +15,33 @@
 
 /* ---- inbox ----
  *
- * Three orders of the same small nodes: `fresh`, which is new, and `ready`,
- * found by a scan, both by the mtime of the file, which is when it was written;
- * and `later`, by the time of the next examination. New and ready files take
- * turns, so that neither new mail nor old mail waits for the other.
+ * Orders of the same small nodes: `fresh`, which is new, and `ready`, found by
+ * a scan, both by the mtime of the file, which is when it was written; and
+ * `later`, by the time of the next examination. New and ready files take turns,
+ * so that neither new mail nor old mail waits for the other. Of more than
+ * INBOX_FEW ready files the oldest and the newest take turns: mail that came
+ * just before this process began does not wait for all that lies there.
  *
  * A file whose bell was heard is new. Its mtime is not known before somebody
- * has looked, so it is `heard`, a few of them in the order of the rings, until
- * it is taken, or is looked at and becomes fresh; both take turns.
+ * has looked, so it is `heard`, a few of them in the order of the rings; heard
+ * and fresh files take turns.
  *
- * Bounded: ready keeps the INBOX_MAX oldest files that it was given. After it
- * has left a file out, `more` is set: from then on only files older than its
- * newest come in, so that the order is kept, and the directory is scanned again
- * when ready runs low. A file that finds no room in fresh goes to ready. A node
- * has at most 64 bytes, an order at most 4 MiB. */
+ * Bounded: ready keeps the INBOX_MAX oldest files that it was given, `newest`
+ * the INBOX_NEWEST newest of the others. After ready has left a file out,
+ * `more` is set: from then on only files older than its newest come in, so that
+ * the order is kept, and the directory is scanned again when ready runs low. A
+ * file that finds no room in fresh goes to ready. A node has at most 64 bytes,
+ * an order at most 4 MiB. */
 
-#define INBOX_MAX        65536
-#define INBOX_LOW        1024
-#define INBOX_LATER_MAX  1024
-#define INBOX_HEARD_MAX  256
-/* So many are to be looked at: there is no credit for them. */
-#define INBOX_HEARD_LOOK 192
-#define INBOX_WAIT_MIN   (100 * USEC_PER_MSEC)
-#define INBOX_WAIT_MAX   (5 * USEC_PER_SEC)
+#define INBOX_MAX       65536
+#define INBOX_NEWEST    1024
+#define INBOX_FEW       512
+#define INBOX_LOW       1024
+#define INBOX_LATER_MAX 1024
+#define INBOX_HEARD_MAX 64
+#define INBOX_DROPS_MAX 256 /* no other drop is picked up before */
+#define INBOX_WAIT_MIN  (100 * USEC_PER_MSEC)
+#define INBOX_WAIT_MAX  (5 * USEC_PER_SEC)
 
 struct inbox_file {
 	RB_ENTRY(inbox_file) link;
@@ -45,17 +49,20 @@ struct inbox_file {
 	uint64_t inode;
 	uint8_t tries; /* examinations that were too early */
 	bool heard;
+	bool drop; /* was picked up */
 };
 RB_HEAD(inbox_tree, inbox_file);
 
 struct inbox {
-	struct inbox_tree fresh, ready, later;
-	uint32_t nfresh, nready, nlater;
+	struct inbox_tree fresh, ready, newest, later;
+	uint32_t nfresh, nready, nnewest, nlater;
+	uint32_t ndrops; /* files that were picked up, in any of them */
 	uint64_t heard[INBOX_HEARD_MAX]; /* inodes */
 	uint32_t heard_first, nheard;
 	bool more;
-	bool turn;       /* the next one is from ready */
-	bool heard_turn; /* the next new one was heard */
+	bool turn;        /* the next one is from ready */
+	bool newest_turn; /* the next ready one is the newest */
+	bool heard_turn;  /* the next new one was heard */
 };
 
 void inbox_init(struct inbox *b);
@@ -64,15 +71,13 @@ void inbox_done(struct inbox *b);
 int inbox_add(struct inbox *b, uint64_t inode, usec_t mtime_wall);
 /* inbox_add() of a file that is new; a ready file becomes fresh. */
 int inbox_ring(struct inbox *b, uint64_t inode, usec_t mtime_wall);
+/* The file, which was added, is a drop that was picked up. */
+void inbox_note_drop(struct inbox *b, uint64_t inode, usec_t mtime_wall);
 /* A bell named this inode. 1: new; 0: it was heard before; -ENOSPC. */
 int inbox_hear(struct inbox *b, uint64_t inode);
-/* Take all that were heard, for a look: their number. */
-uint32_t
-inbox_take_heard(struct inbox *b, uint64_t ret_inodes[INBOX_HEARD_MAX]);
 /* Is there a file to take? fresh_only: ready files must wait. */
 bool inbox_has(const struct inbox *b, bool fresh_only);
-/* Take the oldest of the order whose turn it is, or of the other one; false:
- * there is none. */
+/* Take the file whose turn it is; false: there is none. */
 bool inbox_take(struct inbox *b, bool fresh_only, struct inbox_file *ret);
 /* The file is examined again after a while, twice as long each time, at least
  * `least`. A file that does not fit is left to the scan. */

@@ -145,21 +145,11 @@ static void
 incoming_ended(struct todo *t)
 {
 	struct todo_scan *s = &t->incoming;
-	uint64_t kept = t->inbox.nready + t->inbox.nfresh;
+	uint64_t kept = t->inbox.nready + t->inbox.nnewest + t->inbox.nfresh;
 
 	end(t, s);
 	s->wanted |= s->started_at < t->bell_known_at;
 	t->left_out = t->inbox.more && s->seen > kept ? s->seen - kept : 0;
-}
-
-/* The ring of a file that was written since this process runs was lost, or is
- * still to come: the file is fresh all the same. */
-static int
-add_found(struct todo *t, const struct spool_item *item)
-{
-	if (item->mtime_wall >= t->began_wall)
-		return inbox_ring(&t->inbox, item->inode, item->mtime_wall);
-	return inbox_add(&t->inbox, item->inode, item->mtime_wall);
 }
 
 static void
@@ -170,7 +160,7 @@ found_incoming(struct todo *t, const struct spool_item *item)
 	t->incoming.seen++;
 	if (examine_has(t, item->inode))
 		return;
-	if (add_found(t, item) == 1)
+	if (todo_found(t, item->inode, item->mtime_wall) == 1)
 		t->counts.found_by_scan++;
 }
 
@@ -237,7 +227,9 @@ scan_maildrop_work(struct todo *t)
 	usec_t at;
 	int i, n;
 
-	if (t->sp.dir[SPOOL_MAILDROP] < 0)
+	/* While many wait, drops stay where the door counts them for their
+	 * users; a turn that examines one comes here again. */
+	if (t->sp.dir[SPOOL_MAILDROP] < 0 || t->inbox.ndrops >= INBOX_DROPS_MAX)
 		return USEC_NEVER;
 	at = begin_when_due(t, s, &maildrop_kind);
 	if (at != 0)

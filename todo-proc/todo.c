@@ -24,3 +24,11 @@ todo_say(struct todo *t, int error)
 	return log_due(t->now, 60 * USEC_PER_SEC,
 	    &t->said[cause < TODO_CAUSES ? cause : 0]);
 }
+
+int
+todo_found(struct todo *t, uint64_t inode, usec_t mtime_wall)
+{
+	return mtime_wall >= t->began_wall
+	    ? inbox_ring(&t->inbox, inode, mtime_wall)
+	    : inbox_add(&t->inbox, inode, mtime_wall);
+}

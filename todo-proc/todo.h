@@ -168,9 +168,9 @@ struct todo {
 	struct foreign foreign;
 
 	struct event *bell; /* on the message queue; or NULL */
+	bool bell_deaf;     /* as many rings were taken as may be */
 	bool bell_seldom;   /* the last look found one ring at most */
 	uint32_t unlooked;  /* rings taken since */
-	bool looking;       /* a thread looks at files that were heard of */
 	/* From then on nobody rings the one before it (ipc/bell.h). */
 	usec_t bell_known_at;
 	struct event *watch;
@@ -198,6 +198,9 @@ struct todo {
 void todo_tick(struct todo *t);
 /* Run a turn soon. */
 void todo_kick(struct todo *t);
+/* A file of incoming/ was found. One that was written since this process began
+ * is fresh, since its ring was lost or is still to come. As inbox_add(). */
+int todo_found(struct todo *t, uint64_t inode, usec_t mtime_wall);
 /* May this error be logged now? Each error once a minute, so that one that goes
  * on does not hide another. */
 bool todo_say(struct todo *t, int error);
@@ -331,13 +334,19 @@ bool prepared_work(struct todo *t, usec_t *ret_next);
  * whether such a file lies in incoming/. Bad bells (wrong length, a number out
  * of range) and stale ones (no such file, or known already) are counted and
  * dropped. A message queue that is full may have lost rings: that asks for a
- * scan. */
+ * scan.
+ *
+ * INBOX_HEARD_MAX rings are heard and not examined yet, at most. Others stay in
+ * the message queue; when it is full submitters wait, so that new mail comes no
+ * faster than it leaves incoming/ (docs/QUEUE.md, "The flow of new mail"). */
 
 /* Takes the message queue that the supervisor passes. -errno. */
 int bells_linked(void *todo, int fd);
 void bells_done(struct todo *t);
-/* Take the rings, so that the message queue does not fill up. */
+/* Take the rings that may be heard. */
 void bells_take(struct todo *t);
+/* Wait for a ring while one more may be heard. */
+void bells_listen(struct todo *t);
 /* Are the fields in the range of an honest sender's? */
 bool bell_is_right(const struct bell *bell);
 /* One bell that was taken. */

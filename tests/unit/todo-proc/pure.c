@@ -33,33 +33,71 @@ Test(inbox, the_oldest_first_and_each_once)
 	inbox_done(&b);
 }
 
-/* A million files: the oldest are kept, in order, and a new bell does not
- * come before older ones that were left out. */
+/* A million files: the oldest are kept, in order, and few of the newest. */
 Test(inbox, D23_bounded_and_in_order)
 {
 	struct inbox b;
 	struct inbox_file c;
-	uint64_t i, n = INBOX_MAX * 4;
+	uint64_t i, n = INBOX_MAX * 4, newest = 0;
 	usec_t last = -1;
 
 	inbox_init(&b);
 	for (i = 1; i <= n; i++) {
 		inbox_add(&b, i, (usec_t)((i * 7919) % n));
 		cr_assert_leq(b.nready, INBOX_MAX);
+		cr_assert_leq(b.nnewest, INBOX_NEWEST);
 	}
 	cr_assert(b.more);
-	cr_assert_eq(inbox_add(&b, n + 1, (usec_t)n), 0, "too new");
+	cr_assert_eq(
+	    inbox_add(&b, n + 1, (usec_t)(n / 2)), 0, "neither old nor new");
 	for (i = 0; inbox_take(&b, false, &c); i++) {
-		cr_assert_eq(c.at, last + 1);
+		if (c.at >= (usec_t)(n - INBOX_NEWEST)) {
+			newest++;
+			continue;
+		}
+		/* The end of the oldest, when the newest have gone. */
+		if (b.nnewest > 0)
+			cr_assert_eq(c.at, last + 1);
 		last = c.at;
 		if (!inbox_is_low(&b))
 			cr_assert_geq(b.nready, INBOX_LOW);
 	}
-	cr_assert_eq(i, INBOX_MAX);
+	cr_assert_eq(newest, INBOX_NEWEST);
+	cr_assert_eq(i, INBOX_MAX + INBOX_NEWEST);
 	cr_assert(inbox_is_low(&b));
-	cr_assert_eq(inbox_add(&b, n + 1, (usec_t)n), 0, "still too new");
 	inbox_scan_begins(&b);
-	cr_assert_eq(inbox_add(&b, n + 1, (usec_t)n), 1);
+	cr_assert_eq(inbox_add(&b, n + 1, (usec_t)(n / 2)), 1);
+	inbox_done(&b);
+}
+
+static usec_t
+taken_at(struct inbox *b)
+{
+	struct inbox_file c = { 0 };
+
+	cr_assert(inbox_take(b, false, &c));
+	return c.at;
+}
+
+/* mutation: take_ready() never takes the newest. */
+Test(inbox, N61_of_many_the_newest_has_its_turn)
+{
+	struct inbox b;
+	usec_t i, n = INBOX_MAX + 2 * INBOX_NEWEST;
+
+	inbox_init(&b);
+	for (i = 1; i <= n; i++)
+		inbox_add(&b, (uint64_t)i, i);
+	for (i = 1; i <= INBOX_NEWEST; i++) {
+		cr_expect_eq(taken_at(&b), i, "the oldest");
+		cr_expect_eq(taken_at(&b), n + 1 - i, "the newest");
+	}
+	inbox_done(&b);
+	inbox_init(&b);
+	for (i = 1; i <= INBOX_FEW; i++)
+		inbox_add(&b, (uint64_t)i, i);
+	for (i = 1; i <= INBOX_FEW; i++)
+		cr_expect_eq(taken_at(&b), i, "few are in order");
 	inbox_done(&b);
 }
 
@@ -158,10 +196,11 @@ Test(inbox, D23_fresh_is_bounded_too)
 		inbox_ring(&b, i, (usec_t)i);
 	cr_assert_eq(b.nfresh, INBOX_MAX);
 	cr_assert_eq(b.nready, INBOX_MAX);
+	cr_assert_eq(b.nnewest, INBOX_NEWEST);
 	cr_assert(b.more, "the scan finds the others");
 	while (inbox_take(&b, false, &c))
 		n++;
-	cr_assert_eq(n, INBOX_MAX * 2);
+	cr_assert_eq(n, INBOX_MAX * 2 + INBOX_NEWEST);
 	inbox_done(&b);
 }
 
