@@ -164,7 +164,7 @@ begin_message(struct inject *inject)
 		.once = true,
 		.rcpt_limit = inject->conf.message_recipient_limit,
 	};
-	inject->waited = inject->has_envelope = false;
+	inject->has_envelope = false;
 }
 
 static int

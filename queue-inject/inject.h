@@ -43,7 +43,6 @@ struct inject {
 	usec_t deadline_mono; /* of the whole input */
 	int stop_fd;          /* readable when a signal asks to stop */
 	bool no_input;        /* standard input was closed at the start */
-	bool waited;          /* for the active queue */
 	bool has_envelope;
 	struct refusal why;
 };

@@ -1,10 +1,8 @@
 #include "queue-inject/inject.h"
 
-#include "base/clock.h"
 #include "base/file.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -75,24 +73,6 @@ put_envelope(struct inject *inject)
 	return r;
 }
 
-/* The pause comes once for a message, whichever queue takes it in the end. */
-static int
-pause_for_queue(struct inject *inject)
-{
-	struct pollfd stop = { .fd = inject->stop_fd, .events = POLLIN };
-	usec_t now = clock_mono(),
-	       until = now + submission_pause(inject->submission);
-
-	if (inject->waited)
-		return 0;
-	inject->waited = until > now;
-	for (; now < until; now = clock_mono())
-		if (poll(&stop, 1, (int)((until - now) / USEC_PER_MSEC) + 1) >
-		    0)
-			return message_refuse_source(&inject->why, -ECANCELED);
-	return 0;
-}
-
 static int
 store_once(struct inject *inject, struct queue_id *ret_id)
 {
@@ -107,9 +87,8 @@ store_once(struct inject *inject, struct queue_id *ret_id)
 	if (r == 0)
 		r = put_envelope(inject);
 	if (r == 0)
-		r = pause_for_queue(inject);
-	if (r == 0)
-		r = submission_commit(inject->submission, ret_id);
+		r = submission_commit(
+		    inject->submission, inject->stop_fd, ret_id);
 	return r;
 }
 

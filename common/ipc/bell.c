@@ -3,6 +3,7 @@
 #include "ipc/names.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -181,6 +182,19 @@ bell_pull(struct bell_rope *rope, const char *instance, uint32_t queue,
 	    mq_send(rope->mq, (const char *)bell, sizeof(*bell), 0) < 0)
 		r = -errno;
 	return r;
+}
+
+bool
+bell_wait(const struct bell_rope *rope, usec_t limit, int stop_fd)
+{
+	struct pollfd fds[] = {
+		{ .fd = (int)rope->mq, .events = POLLOUT },
+		{ .fd = stop_fd, .events = POLLIN },
+	};
+	int n =
+	    poll(fds, ARRAY_LEN(fds), (int)((limit - 1) / USEC_PER_MSEC) + 1);
+
+	return n < 0 ? errno == EINTR : n > 0 && fds[1].revents == 0;
 }
 
 int

@@ -1,7 +1,7 @@
 /* ipc/bell.h - the doorbell: message queue /queueN, 16-byte records.
  *
  * A bell is a hint: when the queue is full or missing, or the bell is wrong,
- * the scan finds the mail. No function blocks.
+ * the scan finds the mail. No function but bell_wait() blocks.
  */
 #ifndef IPC_BELL_H
 #define IPC_BELL_H
@@ -54,6 +54,10 @@ struct bell_rope {
 #define BELL_NO_MQ ((mqd_t)-1)
 int bell_pull(struct bell_rope *rope, const char *instance, uint32_t queue,
     const struct bell *bell, usec_t now);
+/* After -EAGAIN of bell_pull(): wait until a ring has room, at most `limit`.
+ * False: the time is over, or stop_fd (-1: none) is readable. Another sender
+ * may be faster than the caller. */
+bool bell_wait(const struct bell_rope *rope, usec_t limit, int stop_fd);
 void bell_let_go(struct bell_rope *rope);
 /* One record: 1, 0 when there is none, -EBADMSG wrong length (taken, to be
  * counted), -errno. The fields are not checked; the caller drops a record that

@@ -36,7 +36,6 @@ judge_page(struct queue_fact *fact, const struct choose_reader *reader,
 		fact->rank = RANK_OPEN;
 	fact->load_pct = queue_page_load(&page);
 	fact->incoming = page.incoming;
-	fact->active = page.active;
 	fact->is_full = fact->load_pct >= full_pct;
 	fact->backlog = add_clamped(add_clamped(page.incoming, page.active),
 	    add_clamped(page.maildrop, page.untried));

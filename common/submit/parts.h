@@ -51,7 +51,7 @@ struct queue_fact {
 	/* Files in maildrop, incoming and active, and those of deferred that
 	 * were never tried. */
 	uint64_t backlog;
-	uint64_t incoming, active; /* of a page, else 0 */
+	uint64_t incoming; /* of a page, else 0 */
 };
 
 struct queue_facts {

@@ -3,6 +3,7 @@
 #include "base/clock.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +17,8 @@
 struct submission {
 	struct submit *submit;
 	struct submit_queue *queue; /* that is written to; NULL: none */
-	uint64_t incoming, active;  /* of that queue, when it was chosen */
+	uint64_t incoming;          /* of that queue, when it was chosen */
+	bool is_run;                /* a supervisor ran that queue then */
 	struct accept accept;
 	bool by_door; /* `door` takes the message instead of `accept` */
 	struct through_door door;
@@ -121,7 +123,7 @@ begin_in(struct submission *m, const struct queue_fact *fact,
 		return r;
 	}
 	m->incoming = fact->incoming;
-	m->active = fact->active;
+	m->is_run = fact->rank <= RANK_BLIND;
 	m->content_len = 0;
 	r = begin_accept(m, origin);
 	if (r == 0)
@@ -280,35 +282,52 @@ submission_rcpt_dsn(struct submission *m, const struct dsn_rcpt *dsn)
 	return queue_file_add_rcpt_dsn(&m->accept.writer, dsn);
 }
 
-/* With a full active queue each file in incoming/ is one too many. */
-usec_t
-submission_pause(const struct submission *m)
-{
-	const struct conf *conf = m->submit->conf;
-
-	if (m->incoming == 0 || m->active < conf->sched.message_active_limit)
-		return 0;
-	return conf->in_flow_delay;
-}
-
 /* ---- commit and abort ---- */
 
-/* A hint: the message is found without it. */
+/* A process that cannot ring goes by the page: so many are too many. */
+#define FLOW_LONG 1000
+
 static void
-ring(const struct submission *m, const struct queue_id *id)
+pause_until(usec_t until, int stop_fd)
 {
+	struct pollfd stop = { .fd = stop_fd, .events = POLLIN };
+	usec_t now;
+
+	for (now = clock_mono(); now < until; now = clock_mono())
+		if (poll(&stop, 1, (int)((until - now) / USEC_PER_MSEC) + 1) >
+		    0)
+			return;
+}
+
+/* A ring is a hint: the message is found without it. todo-proc leaves rings in
+ * a full doorbell while mail waits in incoming/, so the wait for room is the
+ * wait for progress of the queue. */
+static void
+ring(const struct submission *m, const struct queue_id *id, int stop_fd)
+{
+	const struct conf *conf = m->submit->conf;
 	const struct bell bell = {
 		.pid = m->submit->pid,
 		.split = (uint32_t)(id->inode % m->queue->spool.split),
 		.inode = id->inode,
 	};
+	struct bell_rope *rope = &m->queue->bell;
+	usec_t now = clock_mono();
+	const usec_t until = now + (m->is_run ? conf->in_flow_delay : 0);
+	int r;
 
-	(void)bell_pull(&m->queue->bell, m->submit->conf->instance, id->queue,
-	    &bell, clock_mono());
+	for (;; now = clock_mono()) {
+		r = bell_pull(rope, conf->instance, id->queue, &bell, now);
+		if (r != -EAGAIN || now >= until ||
+		    !bell_wait(rope, until - now, stop_fd))
+			break;
+	}
+	if (r < 0 && r != -EAGAIN && m->incoming >= FLOW_LONG)
+		pause_until(until, stop_fd);
 }
 
 int
-submission_commit(struct submission *m, struct queue_id *ret_id)
+submission_commit(struct submission *m, int stop_fd, struct queue_id *ret_id)
 {
 	const uint32_t queue = m->queue->spool.queue;
 	struct queue_fact *fact;
@@ -321,7 +340,7 @@ submission_commit(struct submission *m, struct queue_id *ret_id)
 		if (r == 0)
 			accept_end(&m->accept);
 		if (r == 0)
-			ring(m, ret_id);
+			ring(m, ret_id, stop_fd);
 	}
 	if (r < 0)
 		return r;

@@ -9,7 +9,8 @@
  *	submission_begin     choose a queue, open a file, put the Received field
  *	submission_added, submission_content ...
  *	submission_sender, submission_rcpt ...
- *	submission_commit    on disk for good; the doorbell is rung
+ *	submission_commit    on disk for good; the doorbell is rung, and new
+ *			     mail that comes too fast is slowed down
  *	submission_abort     after any failure; begin again, or give up
  *
  * A queue that cannot be opened is passed over for the next one. Where this
@@ -71,14 +72,14 @@ int submission_rcpt(struct submission *m, const char *address, size_t len);
  * allows. */
 int submission_dsn(struct submission *m, const struct dsn_mail *dsn);
 int submission_rcpt_dsn(struct submission *m, const struct dsn_rcpt *dsn);
-/* The message can not be begun again: its queue is waited for, however long the
- * disk takes. So it is of a message with more than 64 KiB. */
+/* The message cannot be begun in another queue, as one of more than 64 KiB: the
+ * call waits for the disk of this queue, however long the disk takes. */
 void submission_stay(struct submission *m);
-/* How long to wait before the commit, because new mail outruns the active queue
- * of this queue: in_flow_delay, or 0. */
-usec_t submission_pause(const struct submission *m);
-/* 0: accepted, and *ret_id names it. */
-int submission_commit(struct submission *m, struct queue_id *ret_id);
+/* 0: accepted, and *ret_id names it. While new mail comes faster than it leaves
+ * incoming/ the call returns up to in_flow_delay later, or when stop_fd (-1:
+ * none) is readable (docs/QUEUE.md, "The flow of new mail"). */
+int
+submission_commit(struct submission *m, int stop_fd, struct queue_id *ret_id);
 /* Nothing of the message stays. error: the result of a call above, noted
  * against the queue; 0: the message was refused, the queue is well. */
 void submission_abort(struct submission *m, int error);

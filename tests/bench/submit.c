@@ -76,7 +76,7 @@ accept_one(struct submission *m, const struct submit_origin *origin,
 		r = submission_sender(m, "bench@test.example", 18);
 	if (r == 0)
 		r = submission_rcpt(m, load->rcpt, strlen(load->rcpt));
-	return r == 0 ? submission_commit(m, &id) : r;
+	return r == 0 ? submission_commit(m, -1, &id) : r;
 }
 
 static void

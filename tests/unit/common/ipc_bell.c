@@ -96,6 +96,31 @@ Test(ipc_bell, I1_full_is_said_at_once)
 	cr_assert_eq(bell_ring(ipc_scratch(), 1, &bell), -EAGAIN);
 }
 
+/* mutation: bell_wait() waits for nothing but the stop. */
+Test(ipc_bell, N60_a_full_one_is_waited_for)
+{
+	const struct bell bell = { 1, 2, 3 };
+	struct bell_rope rope = { .mq = BELL_NO_MQ };
+	struct bell out;
+	uint32_t depth, i;
+	int stop[2];
+	mqd_t mq = make(2, &depth);
+
+	cr_assert_eq(pipe(stop), 0);
+	for (i = 0; i < depth; i++)
+		cr_assert_eq(bell_pull(&rope, ipc_scratch(), 1, &bell, 1), 0);
+	cr_assert_eq(bell_pull(&rope, ipc_scratch(), 1, &bell, 1), -EAGAIN);
+	cr_expect_not(bell_wait(&rope, 1000, stop[0]), "for a millisecond");
+	cr_assert_eq(bell_take(mq, &out), 1);
+	cr_expect(bell_wait(&rope, 30 * USEC_PER_SEC, stop[0]));
+	cr_assert_eq(bell_pull(&rope, ipc_scratch(), 1, &bell, 1), 0);
+	cr_assert_eq(write(stop[1], "", 1), 1);
+	cr_expect_not(bell_wait(&rope, 30 * USEC_PER_SEC, stop[0]), "a stop");
+	bell_let_go(&rope);
+	close(stop[0]);
+	close(stop[1]);
+}
+
 Test(ipc_bell, I5_a_bell_that_is_not_there)
 {
 	const struct bell bell = { 1, 2, 3 };

@@ -415,47 +415,6 @@ Test(faults, a_queue_with_the_mark_is_never_chosen)
 	scratch_done(&s);
 }
 
-/* Never refused for that, and not delayed while there is room or nothing
- * waits. */
-Test(faults, new_mail_waits_while_it_outruns_the_active_queue)
-{
-	static const struct {
-		const char *name;
-		uint64_t incoming, active;
-		bool waits;
-	} rows[] = {
-		{ "idle", 0, 0, false },
-		{ "room", 5, 2, false },
-		{ "full, nothing waits", 0, 3, false },
-		{ "full, and more to come", 1, 3, true },
-	};
-	struct scratch s;
-	struct outcome o;
-	usec_t began, took;
-	size_t i;
-
-	scratch_new(
-	    &s, 1, "in_flow_delay = 200ms\nqmgr_message_active_limit = 3\n");
-	memset(&fault, 0, sizeof(fault));
-	fault.sys = spool_sys_real;
-	for (i = 0; i < ARRAY_LEN(rows); i++) {
-		const struct queue_page page = { .incoming = rows[i].incoming,
-			.active = rows[i].active };
-
-		scratch_pages(&s, QUEUE_STATE_OPEN, 0);
-		scratch_queue_page(&s, 1, 0, &page);
-		began = clock_mono();
-		o = run_job(&s, 0);
-		took = clock_mono() - began;
-		cr_expect_eq(o.kind, REFUSAL_NONE, "%s", o.text);
-		if (rows[i].waits)
-			cr_expect_geq(took, 200 * USEC_PER_MSEC);
-		cr_expect_eq(scratch_stored(&s, NULL), 1);
-		scratch_empty(&s);
-	}
-	scratch_done(&s);
-}
-
 Test(faults, D5_reserve_of_the_configuration)
 {
 	struct scratch s;

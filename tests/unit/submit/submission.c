@@ -135,7 +135,7 @@ Test(submission, many_one_after_the_other)
 			submission_abort(m, 0);
 			continue;
 		}
-		cr_assert_eq(submission_commit(m, &id), 0);
+		cr_assert_eq(submission_commit(m, -1, &id), 0);
 		cr_expect(id.queue >= 1 && id.queue <= 3);
 	}
 	cr_expect_eq(stored(), 20);
@@ -173,11 +173,11 @@ Test(submission, many_at_the_same_time)
 	    "each queue had one that failed");
 	cr_expect_eq(submission_again(m[2], -EIO, &origin), -EIO);
 	for (i = 1; i < ARRAY_LEN(m); i += 2)
-		cr_expect_eq(submission_commit(m[i], &id), 0);
+		cr_expect_eq(submission_commit(m[i], -1, &id), 0);
 	cr_expect_eq(stored(), ARRAY_LEN(m) / 2);
 	/* The facts are read again: the queues are well. */
 	begin(m[0]);
-	cr_expect_eq(submission_commit(m[0], &id), 0);
+	cr_expect_eq(submission_commit(m[0], -1, &id), 0);
 	begin(m[1]); /* and is left away */
 	for (i = 0; i < ARRAY_LEN(m); i++)
 		submission_free(&m[i]);
