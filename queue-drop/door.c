@@ -401,6 +401,7 @@ commit(struct door *d, struct queue_id *ret_id)
 	sigset_t all;
 	int r;
 
+	share_pause(&d->share, &d->sp);
 	if (share_pay(&d->share) < 0)
 		return refuse_share(d);
 	sigfillset(&all);

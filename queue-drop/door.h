@@ -79,6 +79,11 @@ int
 share_take(struct share *s, const struct conf *conf, const struct spool *sp);
 /* This many bytes of the message have been read. */
 int share_grows(struct share *s, uint64_t bytes);
+/* Wait at most in_flow_delay while FLOW_DROPS drops of this user lie in
+ * maildrop/ and an instance runs: drops of the user come faster than they are
+ * picked up. Of any user, also one that is not counted. */
+#define FLOW_DROPS 20
+void share_pause(const struct share *s, const struct spool *sp);
 /* The message is whole and about to be accepted: it counts for the rate. */
 int share_pay(struct share *s);
 void share_done(struct share *s);

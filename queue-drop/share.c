@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -18,6 +19,7 @@
 
 #define SLOT_WAIT  10 /* seconds, for a slot or the rate */
 #define TELL_EVERY ((uint64_t)1 << 20)
+#define FLOW_LOOK  (20 * USEC_PER_MSEC)
 
 static int refuse(struct share *s, const char *fmt, ...) PRINTF(2, 3);
 static int
@@ -236,6 +238,19 @@ share_grows(struct share *s, uint64_t bytes)
 		return refuse(
 		    s, "users/%u: cannot be written", (unsigned)s->uid);
 	return check_use(s, &(struct use){ .bytes = bytes });
+}
+
+void
+share_pause(const struct share *s, const struct spool *sp)
+{
+	const struct timespec look = { .tv_nsec = 1000 * FLOW_LOOK };
+	const usec_t until = clock_mono() + s->conf->in_flow_delay;
+	struct use drops;
+
+	while (clock_mono() < until &&
+	    use_count_drops(sp, s->uid, &drops) == 0 &&
+	    drops.messages >= FLOW_DROPS && use_instance_runs(s->conf))
+		(void)nanosleep(&look, NULL);
 }
 
 int

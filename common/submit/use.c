@@ -91,6 +91,13 @@ add_drop(void *arg, uid_t account UNUSED, const struct use *drop)
 	use_add(arg, drop);
 }
 
+int
+use_count_drops(const struct spool *sp, uid_t account, struct use *ret)
+{
+	*ret = (struct use){ 0 };
+	return use_each_drop(sp, account, add_drop, ret);
+}
+
 struct counting {
 	uid_t account;
 	struct use use;
@@ -295,4 +302,13 @@ use_is_trusted(const char *list, uid_t uid)
 		}
 	}
 	return false;
+}
+
+bool
+use_instance_runs(const struct conf *conf)
+{
+	static struct sched_page page;
+
+	return sched_page_read_root(conf->instance, &page) == 0 &&
+	    !page_stale(&page.head, clock_mono());
 }

@@ -34,6 +34,10 @@ int use_accounts_read(const char *path);
  * queues. */
 int use_count(const struct conf *conf, const struct spool *sp, uid_t account,
     struct use *ret);
+/* The drops of this account in one queue. */
+int use_count_drops(const struct spool *sp, uid_t account, struct use *ret);
+/* Does a supervisor of root run, so that drops are picked up? */
+bool use_instance_runs(const struct conf *conf);
 /* Tells of each drop in a queue; nothing where this process may not pass the
  * gate. account: of this one alone; USE_ALL: of every user. */
 #define USE_ALL ((uid_t)-1)
