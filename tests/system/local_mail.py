@@ -23,6 +23,7 @@ class LocalMail:
         self.domain = domain
         self.accepted = {}  # number: when
         self.delivered = {}
+        self.took = []  # seconds of each submission
         self.phases = [("", 0)]
         self._seen = set()
         self._end = threading.Event()
@@ -54,11 +55,13 @@ class LocalMail:
         number, at = 0, time.monotonic()
         while not self._end.is_set():
             user = f"u{number % self.users}"
+            began = time.monotonic()
             done = subprocess.run([*command, f"{user}@{self.domain}"], input=f"Subject: p{number}\n\nx\n".encode(),
                                   capture_output=True, env=self.instance.environment(), check=False)
             if done.returncode == 0:
                 with self._lock:
                     self.accepted[number] = time.monotonic()
+                    self.took.append(self.accepted[number] - began)
             number += 1
             at = max(at + self.every, time.monotonic() - 1)
             self._end.wait(max(0, at - time.monotonic()))
