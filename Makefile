@@ -153,7 +153,7 @@ format:
 
 .PHONY: demo bench bench-beside bench-explain bench-share bench-road bench-qctl \
     bench-queues bench-outage bench-out bench-joined bench-slow \
-    bench-connections
+    bench-connections bench-flood
 demo: all
 	$(PYTHON) -B tests/demo/demo.py
 bench: all $(B)/tests/bench/submit $(B)/tests/bench/decide \
@@ -179,6 +179,8 @@ bench-slow: all $(B)/tests/bench/submit
 	$(PYTHON) -B tests/bench/slow.py
 bench-explain: all $(B)/tests/bench/submit
 	$(PYTHON) -B tests/bench/explain.py
+bench-flood: all $(B)/tests/bench/submit
+	$(PYTHON) -B tests/bench/flood.py
 bench-share: all $(B)/tests/bench/submit
 	$(PYTHON) -B tests/bench/share.py
 bench-qctl: all $(B)/tests/bench/submit
