@@ -82,29 +82,31 @@ refuse_reload(const struct conf *conf, struct refusal *why)
 /* 0: the supervisor answered, *ret_code and answer say what; -ENOENT: no
  * supervisor runs; other -errno of ask_request(). */
 static int
-ask_reload(const char *instance, int *ret_code, char answer[SCHED_ANSWER_SIZE])
+ask_reload(
+    const struct conf *conf, int *ret_code, char answer[SCHED_ANSWER_SIZE])
 {
 	const uint32_t nonce = arc4random();
 	const struct msg request = { .type = MSG_REREAD,
 		.u.REREAD = { (uint32_t)getpid(), nonce, 0 } };
 	struct sched_page page;
-	int r = sched_page_read(instance, &page);
+	int r = sched_page_read(conf->instance, &page);
 
 	/* A page outlives a supervisor that was killed. */
 	if (r == 0 &&
 	    page_start_ticks((pid_t)page.head.pid) != page.head.start_ticks)
-		r = -ENOENT;
-	if (r < 0 && r != -EAGAIN)
+		return -ENOENT;
+	/* There is none where /dev/shm is full: the socket tells. */
+	if (r < 0 && r != -EAGAIN && r != -ENOENT)
 		return r;
-	return ask_request(
-	    instance, &request, nonce, RELOAD_LIMIT, ret_code, answer);
+	return ask_request(conf->instance, conf->queue_base, &request, nonce,
+	    RELOAD_LIMIT, ret_code, answer);
 }
 
 static int
 reload(const struct conf *conf, const char *name, struct refusal *why)
 {
 	char answer[SCHED_ANSWER_SIZE] = "";
-	int code = 0, r = ask_reload(conf->instance, &code, answer);
+	int code = 0, r = ask_reload(conf, &code, answer);
 
 	if (r == 0 && code == 0) {
 		printf("%s: %s is in force\n", name, conf->alias_file);

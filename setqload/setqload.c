@@ -229,6 +229,12 @@ report_reload(const char *instance)
 	return EX_CONFIG;
 }
 
+/* The supervisor that is asked. */
+struct target {
+	const char *instance;
+	const char *base; /* QUEUE_BASE; NULL: not known */
+};
+
 enum mode {
 	MODE_DO,
 	MODE_JUDGE, /* would it be done? */
@@ -236,32 +242,34 @@ enum mode {
 
 /* One request, or only its judgement: an exit code. *ret_answered is false when
  * the supervisor did not answer. The page is read first: a message queue
- * outlives a killed supervisor, and no answer would come. */
+ * outlives a killed supervisor, and no answer would come. Without a page, as on
+ * a full /dev/shm, the socket shows whether the supervisor is there. */
 static int
-ask(const struct options *o, const char *instance, int32_t queue,
+ask(const struct options *o, const struct target *to, int32_t queue,
     enum mode mode, bool *ret_answered)
 {
 	const struct asker who = { (uint32_t)getpid(), arc4random(), queue };
 	struct msg request = { .type = requests[o->command].type };
 	char answer[SCHED_ANSWER_SIZE];
 	struct sched_page page = { 0 };
-	int code = 0, r = read_page(instance, &page);
+	int code = 0, r = read_page(to->instance, &page);
 
 	requests[o->command].fill(o, who, &request);
-	if (r == 0 || r == -EAGAIN)
-		r = (mode == MODE_JUDGE ? ask_judge : ask_request)(instance,
-		    &request, who.nonce,
+	if (r == 0 || r == -EAGAIN || r == -ENOENT)
+		r = (mode == MODE_JUDGE ? ask_judge : ask_request)(to->instance,
+		    to->base, &request, who.nonce,
 		    o->command == COMMAND_RELOAD ? RELOAD_LIMIT : ANSWER_LIMIT,
 		    &code, answer);
 	if (r == -ENOENT && page.head.pid != 0)
 		r = -ENOMSG; /* the page was there a moment ago */
 	*ret_answered = r == 0;
 	if (r < 0)
-		return report_failure(instance, o->nqueues > 1 ? queue : 0, r);
+		return report_failure(
+		    to->instance, o->nqueues > 1 ? queue : 0, r);
 	if (mode == MODE_JUDGE && code == 0)
 		return EX_OK;
 	return o->command == COMMAND_RELOAD && code == -EBADMSG
-	    ? report_reload(instance)
+	    ? report_reload(to->instance)
 	    : report_answer(queue, code, answer);
 }
 
@@ -290,14 +298,14 @@ report_rest(const struct options *o, uint32_t first)
  * the first that fails. A judgement goes on to the last in any case, so that
  * all that is wrong is told at once. */
 static int
-ask_each(const struct options *o, const char *instance, enum mode mode)
+ask_each(const struct options *o, const struct target *to, enum mode mode)
 {
 	int code, first = EX_OK;
 	bool answered = true;
 	uint32_t i;
 
 	for (i = 0; answered && i < o->nqueues; i++) {
-		code = ask(o, instance, o->queues[i], mode, &answered);
+		code = ask(o, to, o->queues[i], mode, &answered);
 		if (first == EX_OK)
 			first = code;
 	}
@@ -309,19 +317,32 @@ ask_each(const struct options *o, const char *instance, enum mode mode)
 /* Several queues are several requests, which are sent when the supervisor
  * would carry out each of them. */
 static int
-ask_all(const struct options *o, const char *instance)
+ask_all(const struct options *o, const struct target *to)
 {
 	bool answered;
 	int code;
 
 	if (o->nqueues == 0)
-		return ask(o, instance, 0, MODE_DO, &answered);
+		return ask(o, to, 0, MODE_DO, &answered);
 	if (o->nqueues > 1) {
-		code = ask_each(o, instance, MODE_JUDGE);
+		code = ask_each(o, to, MODE_JUDGE);
 		if (code != EX_OK)
 			return complain(code, "nothing is done");
 	}
-	return ask_each(o, instance, MODE_DO);
+	return ask_each(o, to, MODE_DO);
+}
+
+static int
+ask_instance(const struct options *o, const char *instance)
+{
+	struct buf base = { 0 };
+	int code, r = conf_instance_base(o->conf_path, instance, &base);
+	const struct target to = { instance,
+		base.len > 0 ? buf_str(&base) : NULL };
+
+	code = r < 0 ? complain(EX_OSERR, strerror(-r)) : ask_all(o, &to);
+	buf_done(&base);
+	return code;
 }
 
 /* ---- the list ---- */
@@ -362,7 +383,7 @@ run(const struct options *o)
 	if (r >= 0 && o->command == COMMAND_LIST)
 		code = list(o, buf_str(&instance));
 	else if (r >= 0)
-		code = ask_all(o, buf_str(&instance));
+		code = ask_instance(o, buf_str(&instance));
 	buf_done(&instance);
 	buf_done(&error);
 	return code;

@@ -234,6 +234,12 @@ struct conf {
 int conf_instance(const char *given, const char *path, struct buf *ret_instance,
     struct buf *ret_error);
 
+/* queue_base of that instance, by the configuration that a tool reads. Empty:
+ * the configuration is another instance's, or cannot be read. ret_base is
+ * replaced. -ENOMEM. */
+int conf_instance_base(
+    const char *path, const char *instance, struct buf *ret_base);
+
 /* The origin of a value, for --dump. */
 enum conf_source {
 	CONF_FROM_DEFAULT,

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/text.h"
 
@@ -52,4 +53,22 @@ conf_instance(const char *given, const char *path, struct buf *ret_instance,
 	r = put(ret_instance, conf.instance);
 	conf_done(&conf);
 	return r < 0 ? r : wrong;
+}
+
+int
+conf_instance_base(const char *path, const char *instance, struct buf *ret_base)
+{
+	struct buf error = { 0 };
+	struct conf conf;
+	int r = conf_load_in_force(path, &conf, &error);
+
+	buf_reset(ret_base);
+	buf_done(&error);
+	if (r < 0)
+		return r == -ENOMEM ? r : 0;
+	r = strcmp(conf.instance, instance) == 0
+	    ? buf_add_str(ret_base, conf.queue_base)
+	    : 0;
+	conf_done(&conf);
+	return r;
 }

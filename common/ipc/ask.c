@@ -6,6 +6,7 @@
 #include "ipc/names.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdio.h>
 #include <sys/socket.h>
 #include <time.h>
@@ -64,13 +65,22 @@ struct way {
 	mqd_t mq;
 };
 
+/* Without a page nobody hears the answer to a request by the message queue. */
+static bool
+is_page_there(const char *instance)
+{
+	struct sched_page page;
+
+	return sched_page_read(instance, &page) != -ENOENT;
+}
+
 static int
-open_way(const char *instance, struct way *ret_way)
+open_way(const char *instance, const char *base, struct way *ret_way)
 {
 	struct way way = { -1, (mqd_t)-1 };
-	int r = ask_socket_connect(instance, &way.socket);
+	int r = ask_socket_connect(instance, base, &way.socket);
 
-	if (r == -ENOENT)
+	if (r == -ENOENT && is_page_there(instance))
 		r = open_scheduler(instance, &way.mq);
 	if (r == 0)
 		*ret_way = way;
@@ -128,27 +138,67 @@ find_answer(const struct sched_page *page, uint32_t nonce)
 	return NULL;
 }
 
+/* The answer that an asker waits for. */
+struct question {
+	const char *instance, *base;
+	uint32_t nonce;
+	usec_t limit;
+};
+
+/* Waits a little for an answer to the socket. */
+static bool
+hear_answer(int fd, uint32_t nonce, struct sched_answer *ret)
+{
+	struct pollfd wait = { fd, POLLIN, 0 };
+	struct sched_answer answer;
+
+	if (poll(&wait, 1, LOOK_EVERY_NSEC / (1000 * 1000)) != 1)
+		return false;
+	if (recv(fd, &answer, sizeof(answer), MSG_DONTWAIT) != sizeof(answer)) {
+		wait_a_little(); /* the supervisor is gone */
+		return false;
+	}
+	if (answer.pid != (uint32_t)getpid() || answer.nonce != nonce)
+		return false;
+	answer.text[sizeof(answer.text) - 1] = '\0';
+	*ret = answer;
+	return true;
+}
+
+/* 1: *ret is the answer; 0: not yet. */
 static int
-wait_for_answer(const char *instance, uint32_t nonce, usec_t deadline,
-    int *ret_code, char text[SCHED_ANSWER_SIZE])
+look_for_answer(
+    const struct question *q, const struct way *way, struct sched_answer *ret)
 {
 	const struct sched_answer *answer;
 	struct sched_page page;
+	int r = sched_page_read(q->instance, &page);
+
+	answer = r < 0 ? NULL : find_answer(&page, q->nonce);
+	if (answer != NULL) {
+		*ret = *answer;
+		return 1;
+	}
+	if (way->socket >= 0)
+		return hear_answer(way->socket, q->nonce, ret);
+	wait_a_little();
+	return r == -EAGAIN ? 0 : r;
+}
+
+static int
+wait_for_answer(const struct question *q, const struct way *way,
+    usec_t deadline, int *ret_code, char text[SCHED_ANSWER_SIZE])
+{
+	struct sched_answer answer = { 0 };
 	int r;
 
-	for (;;) {
-		r = sched_page_read(instance, &page);
-		if (r < 0 && r != -EAGAIN)
-			return r;
-		answer = r < 0 ? NULL : find_answer(&page, nonce);
-		if (answer != NULL)
-			break;
+	while ((r = look_for_answer(q, way, &answer)) == 0)
 		if (clock_mono() >= deadline)
 			return -ETIMEDOUT;
-		wait_a_little();
-	}
-	*ret_code = answer->code;
-	snprintf(text, SCHED_ANSWER_SIZE, "%s", answer->text);
+	if (r < 0)
+		return r;
+	*ret_code = answer.code;
+	snprintf(text, SCHED_ANSWER_SIZE, "%s", answer.text);
 	return 0;
 }
 
@@ -171,13 +221,6 @@ wrap(const struct msg *request, bool judge, usec_t until, struct buf *frame)
 	return r;
 }
 
-/* The answer that an asker waits for. */
-struct question {
-	const char *instance;
-	uint32_t nonce;
-	usec_t limit;
-};
-
 static int
 ask_frame(const struct question *q, const struct msg *request, bool judge,
     int *ret_code, char text[SCHED_ANSWER_SIZE])
@@ -185,7 +228,7 @@ ask_frame(const struct question *q, const struct msg *request, bool judge,
 	const usec_t now = clock_mono(), deadline = now + q->limit;
 	struct buf frame = { 0 };
 	struct way way;
-	int r = open_way(q->instance, &way);
+	int r = open_way(q->instance, q->base, &way);
 
 	if (r < 0)
 		return r;
@@ -193,26 +236,26 @@ ask_frame(const struct question *q, const struct msg *request, bool judge,
 	if (r == 0)
 		r = send_until(&way, &frame, deadline);
 	buf_done(&frame);
+	if (r == 0)
+		r = wait_for_answer(q, &way, deadline, ret_code, text);
 	close_way(&way);
-	if (r < 0)
-		return r;
-	return wait_for_answer(q->instance, q->nonce, deadline, ret_code, text);
+	return r;
 }
 
 int
-ask_request(const char *instance, const struct msg *request, uint32_t nonce,
-    usec_t limit, int *ret_code, char text[SCHED_ANSWER_SIZE])
+ask_request(const char *instance, const char *base, const struct msg *request,
+    uint32_t nonce, usec_t limit, int *ret_code, char text[SCHED_ANSWER_SIZE])
 {
-	const struct question q = { instance, nonce, limit };
+	const struct question q = { instance, base, nonce, limit };
 
 	return ask_frame(&q, request, false, ret_code, text);
 }
 
 int
-ask_judge(const char *instance, const struct msg *request, uint32_t nonce,
-    usec_t limit, int *ret_code, char text[SCHED_ANSWER_SIZE])
+ask_judge(const char *instance, const char *base, const struct msg *request,
+    uint32_t nonce, usec_t limit, int *ret_code, char text[SCHED_ANSWER_SIZE])
 {
-	const struct question q = { instance, nonce, limit };
+	const struct question q = { instance, base, nonce, limit };
 
 	return ask_frame(&q, request, true, ret_code, text);
 }

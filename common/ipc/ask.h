@@ -5,8 +5,8 @@
  * pid and user of its sender by the word of the kernel, or by the message
  * queue, as earlier commands send it; there a 16-byte record is a load report.
  * The supervisor answers in its page (struct sched_answer), found by pid and
- * nonce. A new request is a row of msg.def, and then one of
- * qscheduler/supervisor/requests.c.
+ * nonce, and to the socket that the request came from. A new request is a row
+ * of msg.def, and then one of qscheduler/supervisor/requests.c.
  */
 #ifndef IPC_ASK_H
 #define IPC_ASK_H
@@ -14,6 +14,9 @@
 #include "ipc/bell.h"
 #include "ipc/msg.h"
 #include "ipc/page.h"
+
+#include <sys/socket.h>
+#include <sys/un.h>
 
 #define ASK_MESSAGE_SIZE 256 /* of a record of /qscheduler */
 #define ASK_DEPTH        64  /* records that wait; no more answers are needed */
@@ -37,28 +40,36 @@ _Static_assert(sizeof(struct load_report) == 16, "16-byte load report");
  * queue-send may not open the queue. */
 int load_report_put(mqd_t mq, const struct load_report *report);
 
-/* For commands: send, then read the page every 10 ms for the answer, at most
- * for `limit`. The request carries its own pid and nonce. 0: answered,
- * *ret_code is 0 or -errno with the text of the supervisor; -ETIMEDOUT: no
- * answer, and the request will not be done; -ENOENT, -EACCES: no such instance,
- * no permission; -EAGAIN: the message queue stayed full; -EMSGSIZE: longer than
- * its records. */
-int ask_request(const char *instance, const struct msg *request, uint32_t nonce,
-    usec_t limit, int *ret_code, char text[SCHED_ANSWER_SIZE]);
+/* For commands: send, then wait for the answer, which comes to the socket of
+ * the request or stands in the page, at most for `limit`. base: QUEUE_BASE,
+ * where the socket is when /dev/shm is full; NULL: not known. The request
+ * carries its own pid and nonce. 0: answered, *ret_code is 0 or -errno with the
+ * text of the supervisor; -ETIMEDOUT: no answer, and the request will not be
+ * done; -ENOENT, -EACCES: no such instance, no permission; -EAGAIN: the message
+ * queue stayed full; -EMSGSIZE: longer than its records. */
+int
+ask_request(const char *instance, const char *base, const struct msg *request,
+    uint32_t nonce, usec_t limit, int *ret_code, char text[SCHED_ANSWER_SIZE]);
 /* The same, but the request is only judged: *ret_code and the text say whether
  * it would be carried out. */
-int ask_judge(const char *instance, const struct msg *request, uint32_t nonce,
-    usec_t limit, int *ret_code, char text[SCHED_ANSWER_SIZE]);
+int ask_judge(const char *instance, const char *base, const struct msg *request,
+    uint32_t nonce, usec_t limit, int *ret_code, char text[SCHED_ANSWER_SIZE]);
 /* Supervisor: puts the answer to pid and nonce into the page, over the oldest
  * answer; between page_write_begin() and page_write_end(). */
 void ask_answer(struct sched_page *page, uint32_t pid, uint32_t nonce, int code,
     const char *text);
 
+/* The socket of a command. */
+struct ask_address {
+	struct sockaddr_un name;
+	socklen_t len; /* 0: none, as of a request by the message queue */
+};
 struct ask_source {
 	bool judge; /* the request is to be judged, and not carried out */
 	bool known; /* by the word of the kernel: */
 	uint32_t pid;
 	uid_t uid; /* the real one */
+	struct ask_address address;
 };
 
 /* Supervisor: takes one record. 1: a report; 2: a request of link ASK (points
@@ -72,24 +83,33 @@ struct ask {
 };
 int ask_take(mqd_t mq, struct ask *ret_ask);
 
-/* ---- ask_socket.c: /dev/shm/qscheduler.ask, datagrams ---- */
+/* ---- ask_socket.c: datagrams ----
+ * The socket is /dev/shm/qscheduler.ask, or QUEUE_BASE/ask, where no user can
+ * use up the room for the name. */
 struct ask_socket {
-	int fd; /* -1: none */
+	int fd;   /* -1: none */
+	int base; /* the directory QUEUE_BASE, the caller's; -1: /dev/shm */
 	dev_t dev;
 	ino_t ino;
 };
 /* Supervisor: in the place of what has the name; open to the group, too, unless
- * it is (gid_t)-1. -EPERM: another user's. */
+ * it is (gid_t)-1. base: as in struct ask_socket. -EPERM: another user's. */
 int ask_socket_open(
-    const char *instance, gid_t group, struct ask_socket *ret_socket);
-/* The name goes if it is still this socket's. */
+    const char *instance, int base, gid_t group, struct ask_socket *ret_socket);
+/* The name in /dev/shm goes if it is still this socket's. A name in QUEUE_BASE,
+ * whose disk may hang, stays for the next supervisor. */
 void ask_socket_close(const char *instance, struct ask_socket *socket);
 bool ask_socket_is_there(const char *instance, const struct ask_socket *socket);
 /* ask_take() of the socket, where no reports come. */
 int ask_socket_take(int fd, struct ask *ret_ask);
-/* Command: connects to the socket of root or of this user. -ENOENT: there is
+/* Supervisor: an answer to the sender of a request. Not heard by one that has
+ * gone. */
+void ask_socket_answer(
+    int fd, const struct ask_address *to, const struct sched_answer *answer);
+/* Command: connects to the socket of root or of this user. base: QUEUE_BASE, or
+ * NULL. The kernel lets no other process send to *ret_fd. -ENOENT: there is
  * none, or nobody behind it; -EACCES. */
-int ask_socket_connect(const char *instance, int *ret_fd);
+int ask_socket_connect(const char *instance, const char *base, int *ret_fd);
 /* Of both ways: a request of so many bytes in ask->data. 2, or an error of
  * ask_take(). */
 int ask_judge_frame(struct ask *ask, size_t len);

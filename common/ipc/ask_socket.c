@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -27,11 +28,18 @@ make_address(const char *path, struct sockaddr_un *ret)
 	    (int)sizeof(ret->sun_path) - 1, path);
 }
 
+#define BASE_NAME "ask" /* in QUEUE_BASE */
+
 static void
-make_path(const char *instance, char out[IPC_NAME_MAX])
+make_path(const char *instance, int base, char out[IPC_NAME_MAX])
 {
 	char name[IPC_NAME_MAX];
 
+	if (base >= 0) { /* the path of QUEUE_BASE may be long */
+		snprintf(
+		    out, IPC_NAME_MAX, "/proc/self/fd/%d/" BASE_NAME, base);
+		return;
+	}
 	ipc_name_ask(instance, name);
 	snprintf(out, IPC_NAME_MAX, SHM_DIR "%.*s",
 	    (int)(IPC_NAME_MAX - sizeof(SHM_DIR)), name);
@@ -39,12 +47,18 @@ make_path(const char *instance, char out[IPC_NAME_MAX])
 
 /* ---- the supervisor ---- */
 
-/* The mode is given before the name, so there is no moment without it. */
+/* The mode is given before the name, so there is no moment without it. name
+ * NULL: the path is in QUEUE_BASE. */
 static int
 bind_once(const char *path, const char *name, int fd)
 {
 	struct sockaddr_un address;
-	int r = shm_remove(name);
+	int r = 0;
+
+	if (name != NULL)
+		r = shm_remove(name);
+	else if (unlink(path) < 0 && errno != ENOENT)
+		r = -errno;
 
 	make_address(path, &address);
 	if (r == 0 && fchmod(fd, 0600) < 0)
@@ -88,15 +102,15 @@ give(const char *path, gid_t group)
 
 int
 ask_socket_open(
-    const char *instance, gid_t group, struct ask_socket *ret_socket)
+    const char *instance, int base, gid_t group, struct ask_socket *ret_socket)
 {
 	char name[IPC_NAME_MAX], path[IPC_NAME_MAX];
 	struct stat st;
 	int fd, r;
 
 	ipc_name_ask(instance, name);
-	make_path(instance, path);
-	r = open_bound(path, name, &fd);
+	make_path(instance, base, path);
+	r = open_bound(path, base < 0 ? name : NULL, &fd);
 	if (r < 0)
 		return r;
 	r = lstat(path, &st) < 0 || !S_ISSOCK(st.st_mode) ? -ENOENT
@@ -105,7 +119,7 @@ ask_socket_open(
 		io_close(&fd);
 		return r;
 	}
-	*ret_socket = (struct ask_socket){ fd, st.st_dev, st.st_ino };
+	*ret_socket = (struct ask_socket){ fd, base, st.st_dev, st.st_ino };
 	return 0;
 }
 
@@ -115,7 +129,7 @@ ask_socket_is_there(const char *instance, const struct ask_socket *socket)
 	char path[IPC_NAME_MAX];
 	struct stat st;
 
-	make_path(instance, path);
+	make_path(instance, socket->base, path);
 	return lstat(path, &st) == 0 && S_ISSOCK(st.st_mode) &&
 	    st.st_dev == socket->dev && st.st_ino == socket->ino;
 }
@@ -127,8 +141,8 @@ ask_socket_close(const char *instance, struct ask_socket *socket)
 
 	if (socket->fd < 0)
 		return;
-	make_path(instance, path);
-	if (ask_socket_is_there(instance, socket))
+	make_path(instance, socket->base, path);
+	if (socket->base < 0 && ask_socket_is_there(instance, socket))
 		(void)unlink(path);
 	io_close(&socket->fd);
 }
@@ -161,7 +175,10 @@ ask_socket_take(int fd, struct ask *ret_ask)
 {
 	union control control;
 	struct iovec data = { ret_ask->data, sizeof(ret_ask->data) };
+	struct ask_address from = { 0 };
 	struct msghdr h = {
+		.msg_name = &from.name,
+		.msg_namelen = sizeof(from.name),
 		.msg_iov = &data,
 		.msg_iovlen = 1,
 		.msg_control = &control,
@@ -175,9 +192,19 @@ ask_socket_take(int fd, struct ask *ret_ask)
 	if (n < 0)
 		return errno == EAGAIN ? 0 : -errno;
 	take_source(&h, &ret_ask->from);
+	from.len = h.msg_namelen;
+	ret_ask->from.address = from;
 	if (n > ASK_MESSAGE_SIZE || (h.msg_flags & MSG_TRUNC) != 0)
 		return -EBADMSG;
 	return ask_judge_frame(ret_ask, (size_t)n);
+}
+
+void
+ask_socket_answer(
+    int fd, const struct ask_address *to, const struct sched_answer *answer)
+{
+	(void)sendto(fd, answer, sizeof(*answer), MSG_DONTWAIT | MSG_NOSIGNAL,
+	    (const struct sockaddr *)&to->name, to->len);
 }
 
 /* ---- commands ---- */
@@ -199,14 +226,11 @@ connect_to(int fd, int object)
 }
 
 static int
-open_object(const char *instance, int *ret_fd)
+open_object(const char *path, int *ret_fd)
 {
-	char path[IPC_NAME_MAX];
 	struct stat st;
-	int fd;
+	int fd = open(path, O_PATH | O_NOFOLLOW | O_CLOEXEC);
 
-	make_path(instance, path);
-	fd = open(path, O_PATH | O_NOFOLLOW | O_CLOEXEC);
 	if (fd < 0)
 		return -ENOENT;
 	if (fstat(fd, &st) < 0 || !S_ISSOCK(st.st_mode) ||
@@ -218,19 +242,50 @@ open_object(const char *instance, int *ret_fd)
 	return 0;
 }
 
-int
-ask_socket_connect(const char *instance, int *ret_fd)
+/* An address of no file system, for the answer. */
+static int
+give_address(int fd)
 {
-	int object, fd, r = open_object(instance, &object);
+	const struct sockaddr_un none = { .sun_family = AF_UNIX };
+
+	return bind(fd, (const struct sockaddr *)&none,
+		   sizeof(none.sun_family)) < 0
+	    ? -errno
+	    : 0;
+}
+
+static int
+connect_path(const char *path, int *ret_fd)
+{
+	int object, fd, r = open_object(path, &object);
 
 	if (r < 0)
 		return r;
 	fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	r = fd < 0 ? -errno : connect_to(fd, object);
+	r = fd < 0 ? -errno : give_address(fd);
+	if (r == 0)
+		r = connect_to(fd, object);
 	io_close(&object);
 	if (r < 0)
 		io_close(&fd);
 	else
 		*ret_fd = fd;
+	return r;
+}
+
+int
+ask_socket_connect(const char *instance, const char *base, int *ret_fd)
+{
+	char path[IPC_NAME_MAX], *there = NULL;
+	int r;
+
+	make_path(instance, -1, path);
+	r = connect_path(path, ret_fd);
+	if (r != -ENOENT || base == NULL)
+		return r;
+	if (asprintf(&there, "%s/" BASE_NAME, base) < 0)
+		return -ENOMEM;
+	r = connect_path(there, ret_fd);
+	free(there);
 	return r;
 }

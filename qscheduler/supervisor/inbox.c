@@ -181,10 +181,10 @@ on_datagrams(evutil_socket_t fd, short what UNUSED, void *arg)
 }
 
 static int
-open_socket(struct super *s)
+open_socket(struct super *s, int base)
 {
 	int r = ask_socket_open(
-	    s->instance.name, s->requests.operators, &s->requests.socket);
+	    s->instance.name, base, s->requests.operators, &s->requests.socket);
 
 	if (r < 0)
 		return r;
@@ -212,10 +212,59 @@ check_socket(struct super *s)
 	if (s->requests.socket.fd >= 0 && !socket_is_lost(s))
 		return;
 	close_socket(s);
-	if (open_socket(s) < 0)
+	if (open_socket(s, -1) < 0)
 		return;
 	ipc_name_ask(s->instance.name, name);
 	log_info("socket %s: made again", name);
+}
+
+/* Commands that do not know QUEUE_BASE find the socket in /dev/shm alone. */
+static void
+leave_base(struct super *s)
+{
+	struct ask_socket old = s->requests.socket;
+	struct event *event = s->requests.socket_event;
+	char name[IPC_NAME_MAX];
+
+	if (old.fd < 0 || old.base < 0)
+		return;
+	if (open_socket(s, -1) < 0) {
+		s->requests.socket = old;
+		s->requests.socket_event = event;
+		return;
+	}
+	event_free(event);
+	ask_socket_close(s->instance.name, &old);
+	ipc_name_ask(s->instance.name, name);
+	log_info("socket %s: made again", name);
+}
+
+void
+requests_expect(struct super *s, const struct sched_answer *request,
+    const struct ask_address *to)
+{
+	struct requests *r = &s->requests;
+
+	if (to->len == 0)
+		return;
+	r->replies[r->reply_next++ % PAGE_ANSWERS] =
+	    (struct request_reply){ request->pid, request->nonce, *to };
+}
+
+void
+requests_answer(struct super *s, const struct sched_answer *answer)
+{
+	struct request_reply *reply = s->requests.replies;
+	size_t i;
+
+	for (i = 0; i < PAGE_ANSWERS; i++, reply++) {
+		if (reply->to.len == 0 || reply->pid != answer->pid ||
+		    reply->nonce != answer->nonce)
+			continue;
+		ask_socket_answer(s->requests.socket.fd, &reply->to, answer);
+		reply->to.len = 0;
+		return;
+	}
 }
 
 /* ---- both ---- */
@@ -250,12 +299,19 @@ requests_open(struct super *s)
 			    "and load reports are not heard; tried again every "
 			    "minute",
 		    strerror(-r));
-	r = open_socket(s);
+	r = open_socket(s, -1);
 	if (r < 0)
-		log_warning("socket of requests: %s: requests come by the "
-			    "message queue, so the log does not name their "
-			    "users; tried again every second",
-		    shm_describe(r, text));
+		log_warning("socket of requests: %s: it is %s/ask; tried again "
+			    "every minute",
+		    shm_describe(r, text), s->base.path);
+	/* At the start alone: later the loop does not wait for a disk. */
+	if (r < 0)
+		r = open_socket(s, s->base.fd);
+	if (r < 0)
+		log_warning("%s/ask: %s: requests come by the message queue, "
+			    "so the log does not name their users; tried again "
+			    "every second",
+		    s->base.path, strerror(-r));
 }
 
 void
@@ -281,4 +337,5 @@ requests_health(struct super *s)
 {
 	check_queue(s);
 	check_socket(s);
+	leave_base(s);
 }

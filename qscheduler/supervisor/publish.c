@@ -51,8 +51,9 @@ publish_open(struct super *s, uint32_t *ret_pid)
 		return r;
 	if (r < 0) {
 		s->publisher.fd = -1;
-		log_error("ALERT: shared memory %s: %s: qtop and setqload "
-			  "find no queues; tried again every minute",
+		log_error("ALERT: shared memory %s: %s: qtop and "
+			  "\"setqload --list\" find no queues; tried again "
+			  "every minute",
 		    name, shm_describe(r, text));
 		page = calloc(1, sizeof(*s->publisher.page));
 		if (page == NULL)
@@ -304,7 +305,11 @@ void
 publish_answer(
     struct super *s, uint32_t pid, uint32_t nonce, int code, const char *text)
 {
+	struct sched_answer answer = { pid, nonce, code, "" };
+
 	page_write_begin(&s->publisher.page->head);
 	ask_answer(s->publisher.page, pid, nonce, code, text);
 	page_write_end(&s->publisher.page->head, clock_mono(), clock_wall());
+	snprintf(answer.text, sizeof(answer.text), "%s", text);
+	requests_answer(s, &answer);
 }

@@ -250,7 +250,7 @@ super_init(struct super *s, const struct options *options)
 	s->queues.events = &queue_events;
 	s->queues.ctx = s;
 	s->queues.reports = s->requests.mq = -1;
-	s->requests.socket.fd = -1;
+	s->requests.socket.fd = s->requests.socket.base = -1;
 	s->queues.sites.fd = -1;
 	s->publisher.fd = -1;
 }

@@ -106,6 +106,10 @@ struct request_user {
 	uid_t uid;
 	char name[REQUEST_USER_SIZE]; /* "": none */
 };
+struct request_reply {
+	uint32_t pid, nonce; /* of the request */
+	struct ask_address to;
+};
 struct requests {
 	mqd_t mq; /* /qscheduler, -1: none */
 	struct event *event;
@@ -113,6 +117,9 @@ struct requests {
 	struct event *socket_event;
 	struct request_user users[2]; /* root, and this one */
 	gid_t operators;              /* may ask, too; (gid_t)-1: none */
+	/* Requests that came by the socket, used in turn. */
+	struct request_reply replies[PAGE_ANSWERS];
+	uint32_t reply_next;
 	uint64_t bad;
 };
 void requests_open(struct super *s);
@@ -120,6 +127,10 @@ void requests_close(struct super *s);
 void requests_health(struct super *s);
 /* Every tick: was one unlinked? */
 void requests_tick(struct super *s);
+/* The answer to this request goes to its socket, too. */
+void requests_expect(struct super *s, const struct sched_answer *request,
+    const struct ask_address *to);
+void requests_answer(struct super *s, const struct sched_answer *answer);
 
 /* ---- requests.c ---- */
 /* One request, answered in the page; returned is what was answered, or

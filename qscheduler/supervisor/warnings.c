@@ -215,9 +215,9 @@ warn_shared_memory(struct buf *out)
 	if (shm_judge_room(text) == 0)
 		return 0;
 	return buf_printf(out,
-	    "%s: mail is delivered, but qtop, setqload and \"qctl sites\" "
-	    "show nothing and no queue is added, until files of other users "
-	    "are removed there\n",
+	    "%s: mail is delivered, but qtop, \"setqload --list\" and \"qctl "
+	    "sites\" show nothing and no queue is added, until files of other "
+	    "users are removed there\n",
 	    text);
 }
 

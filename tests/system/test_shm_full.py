@@ -140,12 +140,25 @@ class Full(SystemTest):
         check = self.tool(i, "qscheduler", "--check")
         self.assertEqual(check.returncode, 0)
         self.assertRegex(check.stderr, rf"warning: {room}: mail is delivered, but qtop, ")
-        for command in (("setqload", "--list"), ("setqload", "--disable", "-q", "1"), ("qtop", "-b", "-n", "1"),
-                        ("qctl", "sites")):
+        for command in (("setqload", "--list"), ("qtop", "-b", "-n", "1"), ("qctl", "sites")):
             done = self.tool(i, *command)
             self.assertRegex(done.stdout + done.stderr, f"{room}; a minute after files are removed there it does",
                              command)
             self.assertEqual(done.returncode, 69, command)
+        self.requests_work(i)
+
+    def requests_work(self, i):
+        """Requests and their answers do not need /dev/shm."""
+        for args, answer in ((("--disable", "-q", "1", "--reason", "full"), "queue 1: disabled"),
+                             (("--enable", "-q", "1"), "queue 1: enabled\n"),
+                             (("--reload",), "configuration reloaded")):
+            done = self.tool(i, "setqload", *args)
+            self.assertEqual((done.returncode, done.stderr), (0, ""), args)
+            self.assertIn(answer, done.stdout)
+        self.assertTrue(i.log_has(r"queue 1: disabled for ever \(asked by root, uid 0, pid \d+: full\)"))
+        done = self.tool(i, "newaliases")
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertIn("is in force", done.stdout)
 
     def recovers(self, i):
         """Within a minute, or at HUP: nothing is restarted."""
@@ -153,6 +166,7 @@ class Full(SystemTest):
         self.space.free()
         i.reload()
         wait(lambda: self.is_there(i, "qscheduler.sites"), what="the table of destinations")
+        wait(lambda: self.is_there(i, "qscheduler.ask"), what="the socket of requests")
         i.wait_open(*i.numbers)
         done = self.tool(i, "qctl", "sites")
         self.assertEqual((done.returncode, done.stderr), (0, ""))

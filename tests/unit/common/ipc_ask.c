@@ -100,8 +100,8 @@ Test(ipc_ask, asked_and_answered)
 	words[sizeof(words) - 1] = '\0';
 	if (pid == 0)
 		answer_one(-ENOENT, words); /* longer than its room */
-	cr_expect_eq(ask_request(ipc_scratch(), &request, 77, 10 * USEC_PER_SEC,
-			 &code, text),
+	cr_expect_eq(ask_request(ipc_scratch(), NULL, &request, 77,
+			 10 * USEC_PER_SEC, &code, text),
 	    0);
 	cr_expect_eq(code, -ENOENT);
 	cr_expect_eq(strlen(text), SCHED_ANSWER_SIZE - 1);
@@ -118,14 +118,17 @@ Test(ipc_ask, nobody_answers)
 	make_supervisor();
 	for (i = 0; i < PAGE_ANSWERS + 1; i++)
 		ask_answer(page, 1, 77, 0, "");
-	cr_expect_eq(ask_request(ipc_scratch(), &request, 77, 1, &code, text),
+	cr_expect_eq(
+	    ask_request(ipc_scratch(), NULL, &request, 77, 1, &code, text),
 	    -ETIMEDOUT);
 	while (mq_send(mq, "", 0, 0) == 0)
 		;
 	cr_expect_eq(
-	    ask_request(ipc_scratch(), &request, 77, 1, &code, text), -EAGAIN);
+	    ask_request(ipc_scratch(), NULL, &request, 77, 1, &code, text),
+	    -EAGAIN);
 	cr_expect_eq(
-	    ask_request("another-one", &request, 77, 1, &code, text), -ENOENT);
+	    ask_request("another-one", NULL, &request, 77, 1, &code, text),
+	    -ENOENT);
 }
 
 /* What setqload has called failed does not happen when the supervisor can act
@@ -137,7 +140,7 @@ Test(ipc_ask, I8_a_request_that_nobody_waits_for_is_void)
 	int code;
 
 	make_supervisor();
-	cr_expect_eq(ask_request(ipc_scratch(), &request, 77,
+	cr_expect_eq(ask_request(ipc_scratch(), NULL, &request, 77,
 			 50 * USEC_PER_MSEC, &code, text),
 	    -ETIMEDOUT);
 	cr_expect_eq(ask_take(mq, &ask), -ETIME);
@@ -153,7 +156,8 @@ Test(ipc_ask, longer_than_a_record)
 
 	memset(large, 'x', sizeof(large));
 	make_supervisor();
-	cr_expect_eq(ask_request(ipc_scratch(), &request, 77, 1, &code, text),
+	cr_expect_eq(
+	    ask_request(ipc_scratch(), NULL, &request, 77, 1, &code, text),
 	    -EMSGSIZE);
 }
 
@@ -164,7 +168,7 @@ ask_as_nobody(void *arg)
 	char text[SCHED_ANSWER_SIZE];
 	int code;
 
-	return -ask_request(arg, &request, 77, 1, &code, text);
+	return -ask_request(arg, NULL, &request, 77, 1, &code, text);
 }
 
 Test(ipc_ask, X4_no_permission)

@@ -12,13 +12,14 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-static struct ask_socket ours = { .fd = -1 };
+static struct ask_socket ours = { .fd = -1, .base = -1 };
 static struct ask ask;
 
 static const char *
@@ -46,7 +47,7 @@ TestSuite(ipc_ask_socket, .fini = teardown, .timeout = 60);
 static void
 open_ours(void)
 {
-	cr_assert_eq(ask_socket_open(ipc_scratch(), (gid_t)-1, &ours), 0);
+	cr_assert_eq(ask_socket_open(ipc_scratch(), -1, (gid_t)-1, &ours), 0);
 }
 
 /* Of a group of this process: another one needs root. */
@@ -58,7 +59,7 @@ Test(ipc_ask_socket, attack_1_the_group_alone_may_ask)
 	cr_assert_eq(lstat(path(), &st), 0);
 	cr_assert_eq(st.st_mode & 07777, 0600);
 	ask_socket_close(ipc_scratch(), &ours);
-	cr_assert_eq(ask_socket_open(ipc_scratch(), getegid(), &ours), 0);
+	cr_assert_eq(ask_socket_open(ipc_scratch(), -1, getegid(), &ours), 0);
 	cr_assert_eq(lstat(path(), &st), 0);
 	cr_assert_eq(st.st_mode & 07777, 0660);
 	cr_assert_eq(st.st_gid, getegid());
@@ -86,7 +87,7 @@ send_bytes(const void *data, size_t len)
 {
 	int fd;
 
-	cr_assert_eq(ask_socket_connect(ipc_scratch(), &fd), 0);
+	cr_assert_eq(ask_socket_connect(ipc_scratch(), NULL, &fd), 0);
 	cr_expect_eq(send(fd, data, len, 0), (ssize_t)len);
 	close(fd);
 }
@@ -128,7 +129,7 @@ connect_as_nobody(void *arg UNUSED)
 {
 	int fd;
 
-	return -ask_socket_connect(ipc_scratch(), &fd);
+	return -ask_socket_connect(ipc_scratch(), NULL, &fd);
 }
 
 Test(ipc_ask_socket, A4_is_for_one_user)
@@ -195,7 +196,7 @@ Test(ipc_ask_socket, I7_descriptors_that_come_along_are_closed)
 	control.head.cmsg_type = SCM_RIGHTS;
 	control.head.cmsg_len = CMSG_LEN(sizeof(fds));
 	memcpy(CMSG_DATA(&control.head), fds, sizeof(fds));
-	cr_assert_eq(ask_socket_connect(ipc_scratch(), &fd), 0);
+	cr_assert_eq(ask_socket_connect(ipc_scratch(), NULL, &fd), 0);
 	cr_assert_gt(sendmsg(fd, &h, 0), 0);
 	close(fd);
 	before = unit_descriptors();
@@ -209,13 +210,13 @@ Test(ipc_ask_socket, nobody_behind_it)
 {
 	int fd;
 
-	cr_expect_eq(ask_socket_connect(ipc_scratch(), &fd), -ENOENT);
+	cr_expect_eq(ask_socket_connect(ipc_scratch(), NULL, &fd), -ENOENT);
 	open_ours();
 	close(ours.fd); /* as a killed supervisor leaves it */
 	cr_expect_eq(access(path(), F_OK), 0);
-	cr_expect_eq(ask_socket_connect(ipc_scratch(), &fd), -ENOENT);
+	cr_expect_eq(ask_socket_connect(ipc_scratch(), NULL, &fd), -ENOENT);
 	open_ours();
-	cr_expect_eq(ask_socket_connect(ipc_scratch(), &fd), 0);
+	cr_expect_eq(ask_socket_connect(ipc_scratch(), NULL, &fd), 0);
 	close(fd);
 	ask_socket_close(ipc_scratch(), &ours);
 	cr_expect_eq(ours.fd, -1);
@@ -231,14 +232,14 @@ Test(ipc_ask_socket, I5_the_name_is_taken)
 
 	cr_assert_geq(fd, 0);
 	close(fd);
-	cr_expect_eq(ask_socket_connect(ipc_scratch(), &fd), -ENOENT);
+	cr_expect_eq(ask_socket_connect(ipc_scratch(), NULL, &fd), -ENOENT);
 	open_ours();
 	cr_expect(ask_socket_is_there(ipc_scratch(), &ours));
 	cr_assert_eq(unlink(path()), 0);
 	cr_expect_not(ask_socket_is_there(ipc_scratch(), &ours));
 	cr_assert_eq(symlink("/dev/null", path()), 0);
 	cr_expect_not(ask_socket_is_there(ipc_scratch(), &ours));
-	cr_expect_eq(ask_socket_connect(ipc_scratch(), &fd), -ENOENT);
+	cr_expect_eq(ask_socket_connect(ipc_scratch(), NULL, &fd), -ENOENT);
 	ask_socket_close(ipc_scratch(), &ours);
 	cr_expect_eq(lstat(path(), &st), 0, "not ours to remove");
 	open_ours();
@@ -254,9 +255,59 @@ Test(ipc_ask_socket, A4_of_another_user)
 		cr_skip_test("needs two users, that is root");
 	open_ours();
 	cr_assert_eq(lchown(path(), ipc_nobody(), (gid_t)-1), 0);
-	cr_expect_eq(ask_socket_connect(ipc_scratch(), &fd), -ENOENT);
+	cr_expect_eq(ask_socket_connect(ipc_scratch(), NULL, &fd), -ENOENT);
 	cr_assert_eq(seteuid(ipc_nobody()), 0);
-	cr_expect_eq(ask_socket_connect(ipc_scratch(), &fd), 0, "one's own");
+	cr_expect_eq(
+	    ask_socket_connect(ipc_scratch(), NULL, &fd), 0, "one's own");
 	close(fd);
 	cr_assert_eq(seteuid(0), 0);
+}
+
+/* QUEUE_BASE may have a long path.
+ * mutation: ask_socket_connect() that knows /dev/shm alone */
+Test(ipc_ask_socket, I33_in_QUEUE_BASE)
+{
+	char dir[] = "/tmp/ask-XXXXXX", base[400];
+	struct buf frame = request(false);
+	struct sched_answer answer = { 4711, 77, -EBUSY, "closing" }, heard;
+	struct stat st;
+	int fd, other, where;
+
+	cr_assert_not_null(mkdtemp(dir));
+	snprintf(base, sizeof(base), "%s/%0200d", dir, 0);
+	cr_assert_eq(mkdir(base, 0755), 0);
+	where = open(base, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	cr_expect_eq(ask_socket_connect(ipc_scratch(), base, &fd), -ENOENT);
+	cr_assert_eq(
+	    ask_socket_open(ipc_scratch(), where, getegid(), &ours), 0);
+	cr_assert_eq(fstatat(where, "ask", &st, AT_SYMLINK_NOFOLLOW), 0);
+	cr_expect_eq(st.st_mode & 07777, 0660);
+	cr_expect_eq(st.st_gid, getegid());
+	cr_expect(ask_socket_is_there(ipc_scratch(), &ours));
+	cr_expect_eq(ask_socket_connect(ipc_scratch(), NULL, &fd), -ENOENT);
+	cr_assert_eq(ask_socket_connect(ipc_scratch(), base, &fd), 0);
+	cr_assert_gt(send(fd, frame.data, frame.len, 0), 0);
+	cr_assert_eq(ask_socket_take(ours.fd, &ask), 2);
+	ask_socket_answer(ours.fd, &ask.from.address, &answer);
+	cr_assert_eq(recv(fd, &heard, sizeof(heard), MSG_DONTWAIT),
+	    (ssize_t)sizeof(heard));
+	cr_expect_eq(memcmp(&heard, &answer, sizeof(heard)), 0);
+	/* No other process can answer. */
+	other = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	ask_socket_answer(other, &ask.from.address, &answer);
+	cr_expect_lt(recv(fd, &heard, sizeof(heard), MSG_DONTWAIT), 0);
+	close(other);
+	close(fd);
+	ask_socket_close(ipc_scratch(), &ours);
+	cr_expect_eq(ask_socket_connect(ipc_scratch(), base, &fd), -ENOENT);
+	/* As a killed supervisor leaves it. */
+	cr_assert_eq(
+	    ask_socket_open(ipc_scratch(), where, (gid_t)-1, &ours), 0);
+	cr_assert_eq(ask_socket_connect(ipc_scratch(), base, &fd), 0);
+	close(fd);
+	cr_expect_eq(unlinkat(where, "ask", 0), 0);
+	close(where);
+	cr_expect_eq(rmdir(base), 0);
+	cr_expect_eq(rmdir(dir), 0);
+	buf_done(&frame);
 }

@@ -89,7 +89,7 @@ request(struct msg *msg, char text[SCHED_ANSWER_SIZE])
 	/* The same two fields stand first in all of them. */
 	msg->u.COUNT.pid = (uint32_t)getpid();
 	msg->u.COUNT.nonce = ++nonce;
-	cr_assert_eq(ask_request(stage()->instance, msg, nonce,
+	cr_assert_eq(ask_request(stage()->instance, NULL, msg, nonce,
 			 120 * USEC_PER_SEC, &code, text),
 	    0);
 	return code;

@@ -382,7 +382,7 @@ ask_load(int queue, uint32_t used, uint32_t limit, char text[SCHED_ANSWER_SIZE])
 		    .local_limit = limit } };
 	int code = 1;
 
-	cr_assert_eq(ask_request(stage()->instance, &msg, nonce,
+	cr_assert_eq(ask_request(stage()->instance, NULL, &msg, nonce,
 			 120 * USEC_PER_SEC, &code, text),
 	    0);
 	return code;

@@ -38,7 +38,7 @@ ask_something(void)
 	char text[SCHED_ANSWER_SIZE];
 	int code = 1;
 
-	cr_assert_eq(ask_request(stage()->instance, &msg, nonce,
+	cr_assert_eq(ask_request(stage()->instance, NULL, &msg, nonce,
 			 120 * USEC_PER_SEC, &code, text),
 	    0);
 	cr_expect_eq(code, 0, "%s", text);
