@@ -195,7 +195,7 @@ recover_at_start(const struct spool *sp, uint64_t inode, struct recovered *done)
 		return r;
 	if (r == 0 && marks.failed > 0)
 		r = compare_reasons(sp, inode, done);
-	if (r == 0 && marks.failed + marks.done > 0)
+	if (marks.failed + marks.done > 0)
 		sync_marks(sp, done);
 	if (r < 0)
 		marks = unread;

@@ -4,6 +4,7 @@
 
 #include <criterion/criterion.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "queue-send/road/road.h"
@@ -166,4 +167,25 @@ Test(at_start, D24_a_failure_that_lost_its_reason_is_pending_again)
 	world_again(&w);
 	cr_assert_eq(world_where(&w, inode), SPOOL_INCOMING);
 	cr_assert_str_eq(world_marks(&w, SPOOL_INCOMING, inode), ".FD");
+}
+
+/* mutation: queue-send/road/recover.c: recover_at_start() syncs nothing where
+ * it cannot compare. */
+Test(at_start, D8_D32_marks_are_synced_where_the_reasons_cannot_be_read)
+{
+	const uint64_t inode = world_message(&w, "d", 2);
+	struct world_delivery delivery;
+	char leaf[SPOOL_PATH_MAX];
+	const char *calls;
+
+	take(&delivery);
+	world_result(&w, &delivery, 0, AGENT_FAILED);
+	take(&delivery);
+	world_run(&w);
+	cr_assert_eq(reason_clear(&w.s.sp, SPOOL_BOUNCE, inode), 0);
+	spool_leaf(&w.s.sp, SPOOL_BOUNCE, inode, leaf, sizeof(leaf));
+	cr_assert_eq(mkdirat(w.s.sp.dir[SPOOL_BOUNCE], leaf, 0700), 0);
+	calls = calls_of_start();
+	/* The clock is saved; a sync, a move. */
+	cr_expect_str_eq(calls, "psr", "%s", calls);
 }
