@@ -175,8 +175,8 @@ set_marked(const struct spool *sp, const char *leaf)
 	return r;
 }
 
-/* The bit first: a line that a death leaves without it would count with the
- * next mark. */
+/* The bit first: a line that a death leaves without the bit would count with
+ * the next mark, and a line that is synced takes the bit along. */
 static int
 append_marked(const struct spool *sp, const char *leaf, const struct buf *lines,
     bool sync)
