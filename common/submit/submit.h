@@ -100,7 +100,7 @@ submit_reserve(const struct conf *conf, enum room_writer writer);
 /* Limits and the reserve of the configuration. */
 struct accept_options submit_accept_options(
     const struct conf *conf, enum spool_dir dir, enum room_writer writer);
-/* The writer that a user is. */
+/* The class of a submitter: root, or a user. */
 enum room_writer submit_writer(uid_t uid);
 
 #define SUBMIT_RECEIVED_MAX 512
