@@ -239,34 +239,6 @@ leave_base(struct super *s)
 	log_info("socket %s: made again", name);
 }
 
-void
-requests_expect(struct super *s, const struct sched_answer *request,
-    const struct ask_address *to)
-{
-	struct requests *r = &s->requests;
-
-	if (to->len == 0)
-		return;
-	r->replies[r->reply_next++ % PAGE_ANSWERS] =
-	    (struct request_reply){ request->pid, request->nonce, *to };
-}
-
-void
-requests_answer(struct super *s, const struct sched_answer *answer)
-{
-	struct request_reply *reply = s->requests.replies;
-	size_t i;
-
-	for (i = 0; i < PAGE_ANSWERS; i++, reply++) {
-		if (reply->to.len == 0 || reply->pid != answer->pid ||
-		    reply->nonce != answer->nonce)
-			continue;
-		ask_socket_answer(s->requests.socket.fd, &reply->to, answer);
-		reply->to.len = 0;
-		return;
-	}
-}
-
 /* ---- both ---- */
 
 /* Names are looked up here alone, since that may wait for a directory service;

@@ -302,6 +302,33 @@ publish_health(struct super *s)
 }
 
 void
+publish_expect(
+    struct super *s, uint32_t pid, uint32_t nonce, const struct ask_address *to)
+{
+	struct publisher *p = &s->publisher;
+
+	if (to->len > 0)
+		p->replies[p->reply_next++ % PAGE_ANSWERS] =
+		    (struct request_reply){ pid, nonce, *to };
+}
+
+static void
+send_answer(struct super *s, const struct sched_answer *answer)
+{
+	struct request_reply *reply = s->publisher.replies;
+	size_t i;
+
+	for (i = 0; i < PAGE_ANSWERS; i++, reply++) {
+		if (reply->to.len == 0 || reply->pid != answer->pid ||
+		    reply->nonce != answer->nonce)
+			continue;
+		ask_socket_answer(s->requests.socket.fd, &reply->to, answer);
+		reply->to.len = 0;
+		return;
+	}
+}
+
+void
 publish_answer(
     struct super *s, uint32_t pid, uint32_t nonce, int code, const char *text)
 {
@@ -311,5 +338,5 @@ publish_answer(
 	ask_answer(s->publisher.page, pid, nonce, code, text);
 	page_write_end(&s->publisher.page->head, clock_mono(), clock_wall());
 	snprintf(answer.text, sizeof(answer.text), "%s", text);
-	requests_answer(s, &answer);
+	send_answer(s, &answer);
 }

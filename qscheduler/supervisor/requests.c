@@ -466,10 +466,8 @@ request_handle(struct super *s, const struct msg *msg,
 		i++;
 	if (i == ARRAY_LEN(requests))
 		return -EBADMSG;
-	requests_expect(s,
-	    &(struct sched_answer){
-		.pid = msg->u.SET_LOAD.pid, .nonce = msg->u.SET_LOAD.nonce },
-	    &from->address);
+	publish_expect(
+	    s, msg->u.SET_LOAD.pid, msg->u.SET_LOAD.nonce, &from->address);
 	code = requests[i].handle(&r, msg);
 	if (code == ANSWERED_LATER)
 		return 0;

@@ -81,15 +81,25 @@ struct override_count grow_count_by_hand(const struct super *s);
 bool grow_restore_count(struct super *s, const struct override_count *count);
 
 /* ---- publish.c ---- */
+struct request_reply {
+	uint32_t pid, nonce; /* of the request */
+	struct ask_address to;
+};
 struct publisher {
 	struct sched_page *page; /* the segment, or memory of our own */
 	int fd;                  /* -1: memory of our own */
 	usec_t complained;       /* log_due() */
+	/* Requests that came by the socket, used in turn. */
+	struct request_reply replies[PAGE_ANSWERS];
+	uint32_t reply_next;
 };
 /* -EBUSY: another supervisor of this instance lives, *ret_pid says which. */
 int publish_open(struct super *s, uint32_t *ret_pid);
 void publish_close(struct super *s);
 void publish(struct super *s, usec_t now);
+/* The answer to this request goes to its socket, too. */
+void publish_expect(struct super *s, uint32_t pid, uint32_t nonce,
+    const struct ask_address *to);
 void publish_answer(
     struct super *s, uint32_t pid, uint32_t nonce, int code, const char *text);
 /* Make our segment again if it is not there: when it was taken away, cut off or
@@ -106,10 +116,6 @@ struct request_user {
 	uid_t uid;
 	char name[REQUEST_USER_SIZE]; /* "": none */
 };
-struct request_reply {
-	uint32_t pid, nonce; /* of the request */
-	struct ask_address to;
-};
 struct requests {
 	mqd_t mq; /* /qscheduler, -1: none */
 	struct event *event;
@@ -117,9 +123,6 @@ struct requests {
 	struct event *socket_event;
 	struct request_user users[2]; /* root, and this one */
 	gid_t operators;              /* may ask, too; (gid_t)-1: none */
-	/* Requests that came by the socket, used in turn. */
-	struct request_reply replies[PAGE_ANSWERS];
-	uint32_t reply_next;
 	uint64_t bad;
 };
 void requests_open(struct super *s);
@@ -127,10 +130,6 @@ void requests_close(struct super *s);
 void requests_health(struct super *s);
 /* Every tick: was one unlinked? */
 void requests_tick(struct super *s);
-/* The answer to this request goes to its socket, too. */
-void requests_expect(struct super *s, const struct sched_answer *request,
-    const struct ask_address *to);
-void requests_answer(struct super *s, const struct sched_answer *answer);
 
 /* ---- requests.c ---- */
 /* One request, answered in the page; returned is what was answered, or
