@@ -120,6 +120,7 @@ struct message {
 	bool removed : 1;       /* in place of its last mark */
 	bool rests : 1;         /* nothing is done with the open file */
 	bool verp : 1;          /* each recipient has a sender of its own */
+	bool stuck : 1;         /* the disk refused to move it out of active/ */
 	uint8_t locked;         /* tries to report it that met a lock */
 	uint16_t hops;          /* Received fields, at most UINT16_MAX */
 	uint64_t inode;

@@ -65,7 +65,12 @@ is_to_report(
 static void
 cannot_leave(struct send *s, struct message *m, int error)
 {
-	disk_write_failed(s, m, "move out of active", error);
+	static const char what[] = "move out of active";
+
+	if (m->stuck && !health_is_general(error))
+		disk_write_failed_again(s, m, what, error);
+	else
+		disk_write_failed(s, m, what, error);
 	if (health_is_general(error)) {
 		messages_put(&s->messages, m, LIST_FINISHED);
 		s->finish_at = s->now + s->conf->error_interval;
@@ -73,6 +78,7 @@ cannot_leave(struct send *s, struct message *m, int error)
 	}
 	if (s->messages.count[LIST_STUCK] == 0)
 		s->stuck_at = s->now + s->conf->error_interval;
+	m->stuck = true;
 	messages_put(&s->messages, m, LIST_STUCK);
 }
 

@@ -141,6 +141,23 @@ Test(try_again, D68_one_bad_file_is_no_bad_disk)
 	cr_expect(w.s.health.read_only);
 }
 
+Test(try_again, D68_one_file_that_cannot_leave_is_no_bad_disk)
+{
+	const uint64_t bad = world_message(&w, "d", 1);
+	int i;
+
+	world_fail(CALL_RENAME, EACCES, 0);
+	cr_assert_eq(world_deliver(&w, AGENT_DEFERRED), 1);
+	for (i = 0; i < 5; i++) {
+		w.s.stuck_at = 0;
+		send_wake(&w.s);
+		world_run(&w);
+		cr_assert_eq(world_where(&w, bad), SPOOL_ACTIVE);
+		cr_assert_gt(w.s.stuck_at, w.s.now);
+	}
+	cr_expect_not(w.s.health.read_only);
+}
+
 /* No room, in and out; a message that alone cannot leave. */
 Test(try_again, D68_an_order_ends_the_wait_of_moves)
 {
