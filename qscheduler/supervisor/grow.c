@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -52,9 +51,9 @@ judge_page(const struct queue_page *page, struct queue_seen *seen)
 static void
 read_page(struct queue *q, usec_t now)
 {
+	const int fd = q->page_fd;
 	struct queue_page page;
-	int r =
-	    q->page_fd < 0 ? -ENOENT : queue_page_read_fd(q->page_fd, &page);
+	int r = fd < 0 ? -ENOENT : queue_page_read_fd(fd, &page);
 
 	if (r == -EAGAIN)
 		return;
