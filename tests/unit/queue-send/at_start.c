@@ -3,6 +3,7 @@
 #include "tests/unit/queue-send/world.h"
 
 #include <criterion/criterion.h>
+#include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -188,4 +189,41 @@ Test(at_start, D8_D32_marks_are_synced_where_the_reasons_cannot_be_read)
 	calls = calls_of_start();
 	/* The clock is saved; a sync, a move. */
 	cr_expect_str_eq(calls, "psr", "%s", calls);
+}
+
+/* A message of one recipient who has the mail, left in active/. */
+static uint64_t
+lay_done(void)
+{
+	const uint64_t inode = world_file(&w, "d", 1, 0);
+	struct queue_rcpt_cursor cursor;
+	struct queue_file file;
+	struct queue_rcpt rcpt;
+	int fd;
+
+	cr_assert_eq(
+	    spool_move(&w.s.sp, SPOOL_INCOMING, SPOOL_ACTIVE, inode), 0);
+	fd = spool_open_file(&w.s.sp, SPOOL_ACTIVE, inode, O_RDWR);
+	cr_assert_eq(queue_file_read(fd, &file), 0);
+	queue_rcpt_begin(&cursor, &file);
+	cr_assert_eq(queue_rcpt_next(&cursor, fd, &rcpt), 1);
+	cr_assert_eq(
+	    queue_file_mark(w.s.sp.sys, fd, rcpt.offset, RCPT_DONE), 0);
+	close(fd);
+	return inode;
+}
+
+/* No walk of active/ has to come for it.
+ * mutation: queue-send/road/recover.c: remove_done() removes nothing behind. */
+Test(at_start, D24_the_start_begins_the_removal_of_what_was_left)
+{
+	struct recovered done = { .accepted = &w.s.accepted, .behind = &w.s };
+	const uint64_t inode = lay_done();
+
+	recover_active(&w.s.sp, &done);
+	cr_expect_eq(done.removed, 1);
+	cr_expect_eq(w.s.removals.count, 1);
+	send_wake(&w.s);
+	world_run(&w);
+	cr_expect_eq(world_where(&w, inode), SPOOL_NDIRS);
 }

@@ -174,7 +174,6 @@ Test(removal, D18_a_file_that_was_removed_by_hand_meanwhile_is_gone)
 	world_is_empty(&w);
 }
 
-/* mutation: queue-send/road/recover.c: remove_done() removes nothing behind. */
 Test(removal, D24_the_next_start_removes_what_was_left)
 {
 	uint64_t inode;
