@@ -305,7 +305,7 @@ class FileSystem(SystemTest):
                               check=False, timeout=HANG)
 
     @needs_root
-    def test_D67_operators_come_back_without_a_restart(self):
+    def test_D54_operators_come_back_without_a_restart(self):
         i = self.instance(queues=1, conf={"error_interval": "1s"}, routing="* smtp:127.0.0.1:1\n")
         self.mounted(i, "size=16m,mode=755")
         i.start_open()

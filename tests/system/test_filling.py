@@ -34,7 +34,7 @@ class FullMailboxes(SystemTest):
         return made
 
     # mutation: deliver-local/alias.c, alias_deliver_mailbox() has no limit.
-    def test_X35_a_flood_of_mail_to_root_ends_at_the_limit(self):
+    def test_X25_a_flood_of_mail_to_root_ends_at_the_limit(self):
         i = self.instance(aliases="", conf={"message_size_limit": "100k", "mailbox_size_limit": "1m"})
         made = self.accounts(i, "alice")
         i.write_conf(maildir_user="", maildir_path="%h/Maildir/", admin_recipient=None)
@@ -63,7 +63,7 @@ class FullMailboxes(SystemTest):
         i.stop()
 
     # mutation: deliver-local/task.c, make_plan() sets no reserve.
-    def test_D61_a_mailbox_on_a_full_disk_waits_for_room(self):
+    def test_D49_a_mailbox_on_a_full_disk_waits_for_room(self):
         i = self.instance(queues=1, aliases="", conf={"queue_minfree_bytes": "8m"})
         subprocess.run(["mount", "-t", "tmpfs", "-o", "size=16m,mode=755", "tmpfs", i.mail], check=True)
         self.addCleanup(subprocess.run, ["umount", "-l", i.mail], check=False)
@@ -109,7 +109,7 @@ class FullDisks(SystemTest):
 
     # mutation: common/submit/accept.c, submit_writer() is ROOM_USER; common/spool/room.c, each writer
     # has a half.
-    def test_D60_root_submits_when_users_have_filled_the_disk(self):
+    def test_D48_root_submits_when_users_have_filled_the_disk(self):
         i = self.on_disk("size=16m", queue_minfree_bytes="4m")
         self.assertRegex(self.fill(i, 300_000, MALLORY),
                          r"4\.3\.1 mail system full: .* free, queue_minfree_bytes wants 4 MB")
@@ -123,7 +123,7 @@ class FullDisks(SystemTest):
         i.stop()
 
     # mutation: common/spool/room.c, lacks_inodes() keeps the whole reserve.
-    def test_D60_root_submits_when_users_have_taken_the_inodes(self):
+    def test_D48_root_submits_when_users_have_taken_the_inodes(self):
         i = self.on_disk("size=64m,nr_inodes=500", queue_minfree_inodes=100)
         self.assertRegex(self.fill(i, 100, MALLORY),
                          r"4\.3\.1 mail system full: .* inodes free, queue_minfree_inodes wants 100\n$")
@@ -136,7 +136,7 @@ class FullDisks(SystemTest):
 @needs_root
 class SubordinateUids(SystemTest):
     # mutation: queue-drop/count.c, count_account() is the user.
-    def test_X36_subordinate_uids_take_the_shares_of_their_owner(self):
+    def test_X26_subordinate_uids_take_the_shares_of_their_owner(self):
         if not pathlib.Path("/etc/subuid").exists():
             self.skipTest("no /etc/subuid to put another file on")
         i = self.running(queues=1, conf={"user_message_rate": 3})

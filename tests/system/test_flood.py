@@ -48,7 +48,7 @@ class Flood(SystemTest):
         return re.findall(r"/pickup: .*from=<(\w+)@test\.example>", i.log())
 
     @cost(20)
-    def test_N60_a_submitter_of_many_messages_waits_for_the_queue(self):
+    def test_N49_a_submitter_of_many_messages_waits_for_the_queue(self):
         """While nothing leaves incoming/, little comes: as many messages as the doorbell takes,
         and one each in_flow_delay."""
         i = self.instance(queues=1, routing="* discard\n", conf={"in_flow_delay": f"{LONGEST}s"}).start_open()
@@ -68,7 +68,7 @@ class Flood(SystemTest):
         i.stop()
 
     @cost(20)
-    def test_N61_after_a_kill_new_mail_does_not_wait_for_the_backlog(self):
+    def test_N50_after_a_kill_new_mail_does_not_wait_for_the_backlog(self):
         """The ring of the new message is lost: todo-proc, which ended with queue-send, finds the
         message behind 3000 others."""
         i = self.instance(queues=1, routing="* discard\n").start_open()
@@ -87,7 +87,7 @@ class Flood(SystemTest):
 
     @needs_root
     @cost(15)
-    def test_N62_a_user_who_floods_the_door_waits_and_others_do_not(self):
+    def test_N51_a_user_who_floods_the_door_waits_and_others_do_not(self):
         i = self.instance(queues=1, routing="* discard\n", conf={"in_flow_delay": f"{LONGEST}s"})
         i.door()
         i.start_open()

@@ -160,7 +160,7 @@ class Growing(SystemTest):
         i.stop()
         self.assertEqual(i.files(), [])
 
-    def test_A32_deleted_mail_of_a_queue_that_is_gone(self):
+    def test_A12_deleted_mail_of_a_queue_that_is_gone(self):
         """As the user of queue-send: the supervisor is root."""
         i = self.running(queues=2)
         i.stop()

@@ -20,7 +20,7 @@ class Moving(SystemTest):
                 if (n := len(i.files(state)))}
 
     @cost(60)
-    def test_A33_no_message_is_passed_over_that_is_tried_meanwhile(self):
+    def test_A13_no_message_is_passed_over_that_is_tried_meanwhile(self):
         """Each message is tried every second: it goes from deferred/ to active/ and back while qctl reads. A list of
         one look at each directory misses some of them, in one of 20 lists.
 

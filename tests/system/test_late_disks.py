@@ -93,11 +93,11 @@ class LateDisks(SystemTest):
         i.wait_empty()
 
     @cost(45)
-    def test_D62_D63_D65_few_submissions_wait_for_a_disk_that_hangs(self):
+    def test_D50_D51_D53_few_submissions_wait_for_a_disk_that_hangs(self):
         """Reads hang, too. mutation: choose.c, judge_page() never takes a disk for late."""
         self.few_wait(forget=True)
 
     @cost(45)
-    def test_D62_D63_few_submissions_wait_where_only_syncs_hang(self):
+    def test_D50_D51_few_submissions_wait_where_only_syncs_hang(self):
         """What a submission does before its sync is answered from memory."""
         self.few_wait(forget=False)

@@ -147,7 +147,7 @@ class Report(Reports):
         i.stop()
         self.assertEqual(i.files(), [])
 
-    def test_X42_many_failures_are_told_in_reports_of_bounded_size(self):
+    def test_X30_many_failures_are_told_in_reports_of_bounded_size(self):
         """mutation: measure() never ends."""
         count = 600
         i = self.running(queues=1, routing=ROUTING, conf={"bounce_size_limit": "1k"})
@@ -166,7 +166,7 @@ class Report(Reports):
         self.assertEqual(i.log().count("sender non-delivery notification: "), len(i.maildir("bob")))
 
     @needs_root
-    def test_X40_mail_of_another_user_holds_back_no_report(self):
+    def test_X28_mail_of_another_user_holds_back_no_report(self):
         """mutation: message_set_file() leaves the uid out."""
         mallory, alice = 65534, 65533
         i = self.running(queues=1, routing=ROUTING, conf={"report_rate_limit": "3", "minimal_backoff_time": "1h",

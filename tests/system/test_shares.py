@@ -76,7 +76,7 @@ class Shares(SystemTest):
         wait(is_empty, 40, "empty queues")
 
     @cost(30)
-    def test_X30_expansions_stay_within_the_share(self):
+    def test_X20_expansions_stay_within_the_share(self):
         i = self.instance(queues=2, routing="later.example smtp:127.0.0.1:1\n* local\n", conf=HOUR | {
             "user_size_limit": "24m", "admin_recipient": None, "mydestination": "test.example"})
         names = i.dir / "names"
@@ -115,7 +115,7 @@ class Shares(SystemTest):
         i.stop()
 
     @cost(15)
-    def test_X30_an_expansion_waits_for_room(self):
+    def test_X20_an_expansion_waits_for_room(self):
         """Deferred with 4.7.1, and expanded when there is room."""
         i = self.instance(queues=1, routing="later.example smtp:127.0.0.1:1\n* local\n",
                           conf=HOUR | {"user_message_limit": 100, "admin_recipient": None,
@@ -144,7 +144,7 @@ class Shares(SystemTest):
         i.stop()
 
     @cost(15)
-    def test_X31_reports_count_for_who_submitted(self):
+    def test_X21_reports_count_for_who_submitted(self):
         i = self.instance(queues=1, routing='bad.example error:"5.1.1 no such host"\n* local\n', aliases="ann-too: ann\n",
                           conf=HOUR | {"user_message_limit": 20, "admin_recipient": None,
                                        "mydestination": "test.example"})
@@ -179,7 +179,7 @@ class Shares(SystemTest):
         return [json.loads(line) for line in self.shares(i, "--json", *words, **who).splitlines()]
 
     @cost(10)
-    def test_X34_who_sees_which_shares(self):
+    def test_X24_who_sees_which_shares(self):
         i = self.instance(queues=2, routing="later.example smtp:127.0.0.1:1\n* local\n", conf=HOUR | {
             "reader_group": "operator", "operator_group": "games", "user_message_limit": 100,
             "user_message_rate": 10}).start()

@@ -176,16 +176,16 @@ class Full(SystemTest):
         i.stop()
 
     @cost(10)
-    def test_I30_I31_I32_I33_no_bytes_before_the_start(self):
+    def test_I19_I20_I21_I22_no_bytes_before_the_start(self):
         """mutation: first() without a table that has no name"""
         self.recovers(self.before_the_start("bytes"))
 
     @cost(10)
-    def test_I30_I31_I32_I33_no_inodes_before_the_start(self):
+    def test_I19_I20_I21_I22_no_inodes_before_the_start(self):
         self.recovers(self.before_the_start("inodes"))
 
     @cost(10)
-    def test_I30_I32_full_while_it_runs_and_killed(self):
+    def test_I19_I21_full_while_it_runs_and_killed(self):
         for what in ("bytes", "inodes"):
             with self.subTest(full_of=what):
                 i = self.ready()

@@ -65,7 +65,7 @@ expect_owners(const struct owner *rows, size_t n)
 
 /* mutation: common/base/subuid.c, subuid_owner() is the uid, or compares with
  * `first` alone; find_owner() is the first uid. */
-Test(subuid, X36_a_uid_belongs_to_the_owner_of_its_range)
+Test(subuid, X26_a_uid_belongs_to_the_owner_of_its_range)
 {
 	static const struct owner rows[] = {
 		{ 0, 0 },
@@ -93,7 +93,7 @@ Test(subuid, X36_a_uid_belongs_to_the_owner_of_its_range)
 
 /* mutation: common/base/subuid.c, range_parse() takes `last` unchecked;
  * read_ranges() ends at a wrong line. */
-Test(subuid, X36_wrong_lines_are_skipped)
+Test(subuid, X26_wrong_lines_are_skipped)
 {
 	static const struct owner rows[] = {
 		{ 100000, 1000 },
@@ -122,7 +122,7 @@ Test(subuid, X36_wrong_lines_are_skipped)
 }
 
 /* mutation: common/base/subuid.c, order_ranges() leaves overlaps. */
-Test(subuid, X36_the_range_that_begins_first_has_an_overlap)
+Test(subuid, X26_the_range_that_begins_first_has_an_overlap)
 {
 	static const struct owner rows[] = {
 		{ 100, 1000 },
@@ -138,7 +138,7 @@ Test(subuid, X36_the_range_that_begins_first_has_an_overlap)
 	cr_expect_eq(table.count, 2);
 }
 
-Test(subuid, X36_many_ranges_are_searched)
+Test(subuid, X26_many_ranges_are_searched)
 {
 	char *text = malloc(32 * 10000);
 	size_t len = 0;
@@ -157,7 +157,7 @@ Test(subuid, X36_many_ranges_are_searched)
 	}
 }
 
-Test(subuid, X36_a_missing_file_is_empty_and_a_bad_one_an_error)
+Test(subuid, X26_a_missing_file_is_empty_and_a_bad_one_an_error)
 {
 	cr_assert_eq(unlink(path), 0);
 	cr_expect_eq(subuid_read(path, &table), 0);

@@ -51,7 +51,7 @@ Test(base_text, A7_foreign_bytes_are_made_fit_to_be_shown)
 }
 
 /* mutation: common/base/text.c: shown_len() asks for no category. */
-Test(base_text, A35_what_no_reader_sees_is_replaced)
+Test(base_text, A15_what_no_reader_sees_is_replaced)
 {
 	static const struct {
 		const char *name, *in;

@@ -99,7 +99,7 @@ Test(config_judge, each_wrong_line_is_judged)
 }
 
 /* mutation: common/config/check.c, check_mailbox_size() is 0. */
-Test(config_judge, X35_a_mailbox_holds_each_message_that_is_accepted)
+Test(config_judge, X25_a_mailbox_holds_each_message_that_is_accepted)
 {
 	expect_judged("mailbox_size_limit = 1m\nmessage_size_limit = 2m\n",
 	    "c:1: mailbox_size_limit: mailbox_size_limit 1048576 is below "
@@ -114,7 +114,7 @@ Test(config_judge, X35_a_mailbox_holds_each_message_that_is_accepted)
 }
 
 /* mutation: common/config/check.c, check_mailbox_size() raises no default. */
-Test(config_judge, X35_the_default_of_a_mailbox_rises_with_that_of_a_message)
+Test(config_judge, X25_the_default_of_a_mailbox_rises_with_that_of_a_message)
 {
 	static const struct {
 		const char *text;

@@ -284,7 +284,7 @@ run_reusing(int channel, char **argv)
 	return chan_recv(witness, &frame) == 1 ? HEARS : IS_SILENT;
 }
 
-Test(daemon_main, P30_nothing_is_said_on_the_number_of_a_channel_that_ended)
+Test(daemon_main, P25_nothing_is_said_on_the_number_of_a_channel_that_ended)
 {
 	int sock;
 	pid_t pid = child_start_by(run_reusing, &sock);

@@ -265,7 +265,7 @@ Test(ipc_ask_socket, A4_of_another_user)
 
 /* QUEUE_BASE may have a long path.
  * mutation: ask_socket_connect() that knows /dev/shm alone */
-Test(ipc_ask_socket, I33_in_QUEUE_BASE)
+Test(ipc_ask_socket, I22_in_QUEUE_BASE)
 {
 	char dir[] = "/tmp/ask-XXXXXX", base[400];
 	struct buf frame = request(false);

@@ -97,7 +97,7 @@ Test(ipc_bell, I1_full_is_said_at_once)
 }
 
 /* mutation: bell_wait() waits for nothing but the stop. */
-Test(ipc_bell, N60_a_full_one_is_waited_for)
+Test(ipc_bell, N49_a_full_one_is_waited_for)
 {
 	const struct bell bell = { 1, 2, 3 };
 	struct bell_rope rope = { .mq = BELL_NO_MQ };

@@ -23,7 +23,7 @@ statvfs(const char *path, struct statvfs *ret)
 #define NO_ROOM "not enough room in /dev/shm: "
 
 /* mutation: shm_judge_room() that looks at bytes alone */
-Test(ipc_shm, I33_which_resource_is_used_up)
+Test(ipc_shm, I22_which_resource_is_used_up)
 {
 	static const struct {
 		const char *name;

@@ -304,7 +304,7 @@ Test(ipc_wire, closed_is_told_once_after_the_last_words)
 }
 
 /* No file that is opened before its owner forgets it gets its number. */
-Test(ipc_wire, P30_the_number_is_taken_until_the_wire_is_freed)
+Test(ipc_wire, P25_the_number_is_taken_until_the_wire_is_freed)
 {
 	const unsigned before = unit_descriptors();
 

@@ -196,7 +196,7 @@ has_field(const char *s)
 }
 
 /* mutation: common/log/line.c: text_run() is strlen(). */
-Test(log_fields, X41_no_reply_is_taken_for_fields)
+Test(log_fields, X29_no_reply_is_taken_for_fields)
 {
 	static const struct {
 		const char *text, *want;
@@ -251,7 +251,7 @@ Test(log_fields, X41_no_reply_is_taken_for_fields)
 }
 
 /* No escape is cut, and the line has its last parenthesis. */
-Test(log_fields, X41_a_long_reply_ends_in_its_parenthesis)
+Test(log_fields, X29_a_long_reply_ends_in_its_parenthesis)
 {
 	static char text[LOG_LINE_MAX + 10];
 	const struct log_field fields[] = { LOG_STR("status", "x") };

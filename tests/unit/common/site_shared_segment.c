@@ -400,7 +400,7 @@ Test(site_shared_segment, readers)
 }
 
 /* Its size is sealed, and a check does not miss the name. */
-Test(site_shared_segment, I30_one_without_a_name)
+Test(site_shared_segment, I19_one_without_a_name)
 {
 	const struct shared_shape shape = { .slots = 100, .members = 3 };
 	struct shared_id id, next;

@@ -67,7 +67,7 @@ openat_counted_move(int dir, const char *name, int flags, mode_t mode)
 }
 
 /* mutation: common/spool/act.c: act_find() looks once. */
-Test(spool_act, A34_a_message_that_moves_at_any_look_is_found)
+Test(spool_act, A14_a_message_that_moves_at_any_look_is_found)
 {
 	static const enum spool_dir ways[][2] = {
 		{ SPOOL_DEFERRED, SPOOL_ACTIVE },

@@ -57,7 +57,7 @@ Test(room, D46_other_errors_have_their_path)
 /* A reserve of 64 units: users leave all of it, deliveries three quarters, root
  * a half. mutation: common/spool/room.c: kept() is the reserve, or a half of it
  * for all. */
-Test(room, D60_root_and_deliveries_use_a_part_of_the_reserve)
+Test(room, D48_root_and_deliveries_use_a_part_of_the_reserve)
 {
 	static const struct {
 		enum room_writer writer;
@@ -91,7 +91,7 @@ Test(room, D60_root_and_deliveries_use_a_part_of_the_reserve)
 }
 
 /* mutation: common/spool/room.c: describe_bytes() has the whole reserve. */
-Test(room, D60_the_text_has_the_part_and_the_writer)
+Test(room, D48_the_text_has_the_part_and_the_writer)
 {
 	writer = ROOM_ROOT;
 	(void)describe(1ull << 60, 0, 0, -ENOSPC);

@@ -40,7 +40,7 @@ TestSuite(waiting, .init = start, .fini = end);
 #define MANY 5000u
 
 /* mutation: waiting_write() leaves rows out. */
-Test(waiting, X32_every_user_has_a_row)
+Test(waiting, X22_every_user_has_a_row)
 {
 	struct waiting_user *rows = calloc(MANY, sizeof(*rows)), row;
 	uint32_t i;
@@ -63,7 +63,7 @@ Test(waiting, X32_every_user_has_a_row)
 	free(rows);
 }
 
-Test(waiting, X32_members_of_the_group_read_the_second_name)
+Test(waiting, X22_members_of_the_group_read_the_second_name)
 {
 	struct waiting_user rows[] = { { 7, 1, 2, 0 }, { 0, 5, 6, 4 } }, row;
 	struct waiting_file f;
@@ -92,7 +92,7 @@ Test(waiting, X32_members_of_the_group_read_the_second_name)
 }
 
 /* Each is a whole table with one octet that is none of ours, or cut. */
-Test(waiting, X32_a_file_that_is_none_of_ours)
+Test(waiting, X22_a_file_that_is_none_of_ours)
 {
 	struct waiting_user rows[] = { { 7, 1, 2, 3 } }, row;
 	char text[256];
@@ -121,7 +121,7 @@ Test(waiting, X32_a_file_that_is_none_of_ours)
 }
 
 /* mutation: the trailer of a user's file counts. */
-Test(waiting, X30_who_submitted_a_file)
+Test(waiting, X20_who_submitted_a_file)
 {
 	static const struct {
 		bool private;

@@ -66,7 +66,7 @@ more(struct charge *c, const struct spool *queue, uint64_t bytes)
 }
 
 /* mutation: charge_more() counts nothing. */
-Test(charge, X30_a_message_too_many)
+Test(charge, X20_a_message_too_many)
 {
 	counted(9, 0, 1);
 	cr_expect_eq(more(&charge, &sp[0], 1), 0);
@@ -77,7 +77,7 @@ Test(charge, X30_a_message_too_many)
 	charge_end(&charge, false);
 }
 
-Test(charge, X30_a_byte_too_many)
+Test(charge, X20_a_byte_too_many)
 {
 	counted(1, 900, 1);
 	cr_expect_eq(more(&charge, &sp[0], 100), 0);
@@ -90,7 +90,7 @@ Test(charge, X30_a_byte_too_many)
 }
 
 /* mutation: slots of other processes do not count. */
-Test(charge, X30_expansions_at_once_see_each_other)
+Test(charge, X20_expansions_at_once_see_each_other)
 {
 	struct charge other;
 
@@ -106,7 +106,7 @@ Test(charge, X30_expansions_at_once_see_each_other)
 }
 
 /* mutation: a slot is free at the end of its process. */
-Test(charge, X30_what_has_ended_counts_until_todo_proc_has_counted)
+Test(charge, X20_what_has_ended_counts_until_todo_proc_has_counted)
 {
 	struct charge other;
 
@@ -117,7 +117,7 @@ Test(charge, X30_what_has_ended_counts_until_todo_proc_has_counted)
 	charge_end(&other, false);
 }
 
-Test(charge, X30_a_killed_expansion_counts_no_more)
+Test(charge, X20_a_killed_expansion_counts_no_more)
 {
 	int status;
 	pid_t pid;
@@ -135,7 +135,7 @@ Test(charge, X30_a_killed_expansion_counts_no_more)
 	charge_end(&charge, false);
 }
 
-Test(charge, X30_all_slots_are_taken)
+Test(charge, X20_all_slots_are_taken)
 {
 	uint32_t i;
 	int r = 0;
@@ -154,7 +154,7 @@ Test(charge, X30_all_slots_are_taken)
 
 /* A share that is full of messages which have to be expanded.
  * mutation: charge_more() has no exception. */
-Test(charge, X33_one_expansion_at_a_time_goes_on)
+Test(charge, X23_one_expansion_at_a_time_goes_on)
 {
 	struct charge other;
 
@@ -169,7 +169,7 @@ Test(charge, X33_one_expansion_at_a_time_goes_on)
 	charge_end(&charge, false);
 }
 
-Test(charge, X30_no_limit_is_on_the_system)
+Test(charge, X20_no_limit_is_on_the_system)
 {
 	static const uid_t free_users[] = { 0, 4712 };
 	size_t i;

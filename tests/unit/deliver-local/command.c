@@ -301,7 +301,7 @@ Test(command, D8_a_message_that_cannot_be_read, .fini = scratch_done)
 
 /* mutation: deliver-local/command.c, end_left() does nothing; command_run()
  * does not become the one that orphans go to. */
-Test(command, X37_processes_of_other_sessions_end_with_the_program,
+Test(command, X27_processes_of_other_sessions_end_with_the_program,
     .fini = scratch_done)
 {
 	static const char *const scripts[] = {

@@ -80,7 +80,7 @@ TestSuite(maildir_room, .fini = scratch_done);
 /* Three files of 4096 octets at least. mutation: deliver-local/maildir.c,
  * check_room() counts new/ alone; deliver-local/room.c, a file counts its
  * size. */
-Test(maildir_room, X35_the_mailbox_of_the_system_ends_at_its_limit)
+Test(maildir_room, X25_the_mailbox_of_the_system_ends_at_its_limit)
 {
 	char name[256];
 
@@ -107,7 +107,7 @@ Test(maildir_room, X35_the_mailbox_of_the_system_ends_at_its_limit)
 
 /* The name has the size, and a name without a size is looked up. mutation:
  * deliver-local/maildir.c, file_size() takes the field unread. */
-Test(maildir_room, X35_a_size_is_in_the_name)
+Test(maildir_room, X25_a_size_is_in_the_name)
 {
 	static const struct {
 		const char *name;
@@ -142,7 +142,7 @@ Test(maildir_room, X35_a_size_is_in_the_name)
 
 /* mutation: deliver-local/maildir.c, check_size() locks after it has counted,
  * or shares the lock. */
-Test(maildir_room, X35_deliveries_take_turns)
+Test(maildir_room, X25_deliveries_take_turns)
 {
 	room.size_limit = 2 * MAILBOX_ROOM_FILE;
 	cr_assert_eq(deliver("a"), 0);
@@ -158,7 +158,7 @@ Test(maildir_room, X35_deliveries_take_turns)
 /* mutation: deliver-local/maildir.c, check_room() does not ask
  * mailbox_room_disk(). */
 Test(
-    maildir, D61_a_maildir_leaves_the_reserve_of_its_disk, .fini = scratch_done)
+    maildir, D49_a_maildir_leaves_the_reserve_of_its_disk, .fini = scratch_done)
 {
 	room.reserve = (struct room_want){ 400, 40, ROOM_SYSTEM };
 	disk = (struct statvfs){ .f_frsize = 1,

@@ -251,7 +251,7 @@ Test(mbox, D47_a_mailbox_that_is_replaced_before_the_lock_gets_the_message)
 /* The separator has the date, and the message ends in an empty line.
  * mutation: deliver-local/room.c, mailbox_room_size() is 0;
  * deliver-local/mbox.c, flush() does not ask. */
-Test(mbox, X35_a_mailbox_ends_at_its_limit)
+Test(mbox, X25_a_mailbox_ends_at_its_limit)
 {
 	struct stat st;
 	off_t size;
@@ -284,7 +284,7 @@ Test(mbox, X35_a_mailbox_ends_at_its_limit)
 
 /* mutation: deliver-local/mbox.c, append() does not ask
  * mailbox_room_disk(). */
-Test(mbox, D61_a_mailbox_leaves_the_reserve_of_its_disk)
+Test(mbox, D49_a_mailbox_leaves_the_reserve_of_its_disk)
 {
 	room =
 	    (struct mailbox_room){ .reserve = { UINT64_MAX, 0, ROOM_SYSTEM } };

@@ -177,7 +177,7 @@ say_bug(const struct child_plan *plan UNUSED, int result_fd UNUSED)
 }
 
 /* The number of the channel is that of another file in such a process. */
-Test(task, P30_a_process_of_a_delivery_says_nothing_on_the_channel,
+Test(task, P25_a_process_of_a_delivery_says_nothing_on_the_channel,
     .init = setup, .fini = teardown)
 {
 	int channel[2];

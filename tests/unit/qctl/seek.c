@@ -55,7 +55,7 @@ say_gone(const struct queue_id *id)
 }
 
 /* mutation: qctl/act/seek.c: seek_one() tells of no file. */
-Test(seek, A34_a_message_that_went_to_another_queue_is_a_target_there)
+Test(seek, A14_a_message_that_went_to_another_queue_is_a_target_there)
 {
 	const struct queue_id here = cut_queue_put(&q, 1, 0),
 			      there = cut_queue_put(&q, 1, 0);
@@ -86,7 +86,7 @@ Test(seek, A34_a_message_that_went_to_another_queue_is_a_target_there)
 }
 
 /* mutation: qctl/act/seek.c: count_gone() is silent of ids, too. */
-Test(seek, A34_a_named_message_that_is_nowhere_is_missed)
+Test(seek, A14_a_named_message_that_is_nowhere_is_missed)
 {
 	struct queue_id id = cut_queue_put(&q, 1, 0);
 

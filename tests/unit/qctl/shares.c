@@ -81,7 +81,7 @@ Test(shares, the_fullest_share_comes_first)
 }
 
 /* mutation: more words are let through. */
-Test(shares, X34_words_of_who_is_no_reader)
+Test(shares, X24_words_of_who_is_no_reader)
 {
 	static struct {
 		char words[5][12];

@@ -110,22 +110,22 @@ expect_met_between(enum spool_dir a, enum spool_dir b)
 }
 
 /* mutation: qctl/read/walk.c: message_walk() makes one pass. */
-Test(walk, A33_a_message_that_moves_is_met_deferred_to_active)
+Test(walk, A13_a_message_that_moves_is_met_deferred_to_active)
 {
 	expect_met_between(SPOOL_DEFERRED, SPOOL_ACTIVE);
 }
 
-Test(walk, A33_a_message_that_moves_is_met_active_to_deferred)
+Test(walk, A13_a_message_that_moves_is_met_active_to_deferred)
 {
 	expect_met_between(SPOOL_ACTIVE, SPOOL_DEFERRED);
 }
 
-Test(walk, A33_a_message_that_moves_is_met_active_to_incoming)
+Test(walk, A13_a_message_that_moves_is_met_active_to_incoming)
 {
 	expect_met_between(SPOOL_ACTIVE, SPOOL_INCOMING);
 }
 
-Test(walk, A33_a_message_that_moves_is_met_hold_to_deferred)
+Test(walk, A13_a_message_that_moves_is_met_hold_to_deferred)
 {
 	expect_met_between(SPOOL_HOLD, SPOOL_DEFERRED);
 }
@@ -158,7 +158,7 @@ openat_and_put(int dir, const char *name, int flags, mode_t mode)
 }
 
 /* mutation: qctl/read/walk.c: pass_again() ends without a word. */
-Test(walk, A33_a_walk_without_an_end_is_told)
+Test(walk, A13_a_walk_without_an_end_is_told)
 {
 	sys.openat = openat_and_put;
 	cr_expect_eq(walk(0, 0), -EAGAIN);

@@ -50,7 +50,7 @@ look(usec_t at, usec_t since, enum disk_work work)
 
 /* mutation: qscheduler/queues/late.c: begins() does not set `told`;
  * goes_on_well() does not wait for STEADY. */
-Test(late, D63_the_beginning_and_the_end_are_logged_once)
+Test(late, D51_the_beginning_and_the_end_are_logged_once)
 {
 	const usec_t s = USEC_PER_SEC, ms = USEC_PER_MSEC;
 
@@ -80,7 +80,7 @@ Test(late, D63_the_beginning_and_the_end_are_logged_once)
 }
 
 /* mutation: qscheduler/queues/late.c: begins() leaves check_at. */
-Test(late, D63_the_check_of_the_disk_begins_at_once)
+Test(late, D51_the_check_of_the_disk_begins_at_once)
 {
 	look(NOW, NOW - USEC_PER_SEC, DISK_WORK_PROBE);
 	cr_expect_eq(q.check_at, NOW);
@@ -90,7 +90,7 @@ Test(late, D63_the_check_of_the_disk_begins_at_once)
 }
 
 /* queue-send itself waits for the disk, or is stopped. */
-Test(late, D63_a_question_that_is_not_asked_is_told)
+Test(late, D51_a_question_that_is_not_asked_is_told)
 {
 	look(NOW, NOW - USEC_PER_SEC, DISK_WORK_NONE);
 	cr_expect_eq(lines, 1);
@@ -101,7 +101,7 @@ Test(late, D63_a_question_that_is_not_asked_is_told)
 
 /* mutation: qscheduler/queues/late.c: queue_note_late() does not ask
  * queue_hears(). */
-Test(late, D63_the_page_of_a_process_that_has_ended_says_nothing)
+Test(late, D51_the_page_of_a_process_that_has_ended_says_nothing)
 {
 	q.group.child[ROLE_QUEUE_SEND].proc.state = PROC_DOWN;
 	look(NOW, NOW - USEC_PER_SEC, DISK_WORK_PROBE);

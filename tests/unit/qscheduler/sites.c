@@ -277,14 +277,14 @@ deliver_without_a_name(const char *what)
 	cr_expect_not(stage_object_there("qscheduler.sites"));
 }
 
-Test(sites, I30_without_bytes_the_table_has_no_name)
+Test(sites, I19_without_bytes_the_table_has_no_name)
 {
 	deliver_without_a_name(NO_BYTES);
 	cr_expect_eq(stage_stop(), 0);
 }
 
 /* The next supervisor makes another table. */
-Test(sites, I30_without_inodes_the_table_has_no_name)
+Test(sites, I19_without_inodes_the_table_has_no_name)
 {
 	deliver_without_a_name(NO_INODES);
 	cr_expect(stage_logged("socket of requests: not enough room in "));
@@ -298,7 +298,7 @@ Test(sites, I30_without_inodes_the_table_has_no_name)
 }
 
 /* A table of the name would be another window for the next supervisor. */
-Test(sites, I30_a_table_that_is_lost_when_there_is_no_room)
+Test(sites, I19_a_table_that_is_lost_when_there_is_no_room)
 {
 	stage_start("-s");
 	stage_wait_ready();
@@ -313,7 +313,7 @@ Test(sites, I30_a_table_that_is_lost_when_there_is_no_room)
 }
 
 /* mutation: sites_collect() without name_again() */
-Test(sites, I31_with_room_again_the_table_gets_its_name)
+Test(sites, I20_with_room_again_the_table_gets_its_name)
 {
 	deliver_without_a_name(NO_INODES);
 	set_full(NO_INODES, false);

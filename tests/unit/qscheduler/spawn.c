@@ -133,7 +133,7 @@ Test(spawn, a_child_is_started_as_the_user_of_its_role)
 }
 
 /* mutation: child_lock() that leaves how->lock to the exec */
-Test(spawn, I32_a_child_is_locked_until_its_end)
+Test(spawn, I21_a_child_is_locked_until_its_end)
 {
 	char *argv[] = { (char[]){ "sleep" }, (char[]){ "1000" }, NULL };
 	char *envp[] = { NULL };

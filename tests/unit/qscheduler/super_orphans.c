@@ -65,7 +65,7 @@ stubborn(int first, int last)
 	return pid;
 }
 
-Test(super_orphans, I32_children_are_locked_until_their_end)
+Test(super_orphans, I21_children_are_locked_until_their_end)
 {
 	pid_t pid, holder = 0;
 	int fd;
@@ -101,7 +101,7 @@ wait_for_the_end_of(pid_t pid)
 }
 
 /* mutation: queue_is_clear() without orphans_of() */
-Test(super_orphans, P1_P2_I32_nothing_of_a_queue_starts_before_they_are_gone)
+Test(super_orphans, P1_P2_I21_nothing_of_a_queue_starts_before_they_are_gone)
 {
 	stage_conf("queue_count = 2");
 	stage_start("-s");
@@ -112,7 +112,7 @@ Test(super_orphans, P1_P2_I32_nothing_of_a_queue_starts_before_they_are_gone)
 
 /* An agent could lock all that it likes: one descriptor is enough for it.
  * mutation: find() without is_known() */
-Test(super_orphans, I32_a_process_with_the_locks_of_others_is_one_orphan)
+Test(super_orphans, I21_a_process_with_the_locks_of_others_is_one_orphan)
 {
 	const char *line;
 	int n = 0;

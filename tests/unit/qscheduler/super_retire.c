@@ -305,7 +305,7 @@ wait_gone(const char *rest)
 		(void)nanosleep(&pause, NULL);
 }
 
-Test(super_retire, A32_the_day_of_deleted_mail_ends_without_a_queue_send)
+Test(super_retire, A12_the_day_of_deleted_mail_ends_without_a_queue_send)
 {
 	int lock;
 

@@ -99,7 +99,7 @@ drops(void)
 #define TAKE(records) take(records, sizeof(records) - 1)
 
 /* mutation: queue-drop/door.c: take_records() takes READY for the end. */
-Test(ready, D64_without_the_end_nothing_is_accepted_and_nothing_stays)
+Test(ready, D52_without_the_end_nothing_is_accepted_and_nothing_stays)
 {
 	cr_expect_eq(TAKE(CONTENT SENDER RCPT READY), -1);
 	cr_expect_str_eq(answer(), "+");
@@ -110,7 +110,7 @@ Test(ready, D64_without_the_end_nothing_is_accepted_and_nothing_stays)
 	spool_close(&d.sp);
 }
 
-Test(ready, D64_the_end_behind_the_answer_accepts)
+Test(ready, D52_the_end_behind_the_answer_accepts)
 {
 	cr_expect_eq(TAKE(CONTENT SENDER RCPT READY END), 0, "%s", d.reason);
 	cr_expect_str_eq(answer(), "+");
@@ -118,7 +118,7 @@ Test(ready, D64_the_end_behind_the_answer_accepts)
 	door_done(&d);
 }
 
-Test(ready, D64_without_a_recipient_it_is_refused_as_before)
+Test(ready, D52_without_a_recipient_it_is_refused_as_before)
 {
 	cr_expect_eq(TAKE(CONTENT SENDER READY END), -1);
 	cr_expect_str_eq(answer(), "");
@@ -126,7 +126,7 @@ Test(ready, D64_without_a_recipient_it_is_refused_as_before)
 	door_done(&d);
 }
 
-Test(ready, D64_nothing_but_the_end_may_follow)
+Test(ready, D52_nothing_but_the_end_may_follow)
 {
 	cr_expect_eq(TAKE(CONTENT SENDER RCPT READY RCPT END), -1);
 	cr_expect_eq(strncmp(d.reason, DOOR_STREAM, 5), 0, "%s", d.reason);

@@ -56,7 +56,7 @@ time_of_a_job(const struct scratch *s)
 }
 
 /* Never refused for that. mutation: ring() never waits. */
-Test(flow, N60_a_submitter_waits_while_the_doorbell_is_full)
+Test(flow, N49_a_submitter_waits_while_the_doorbell_is_full)
 {
 	struct scratch s;
 	struct bell bell;
@@ -74,7 +74,7 @@ Test(flow, N60_a_submitter_waits_while_the_doorbell_is_full)
 
 /* A supervisor that was killed leaves its doorbell. mutation: ring() asks for
  * no supervisor. */
-Test(flow, N60_not_while_nothing_runs)
+Test(flow, N49_not_while_nothing_runs)
 {
 	struct scratch s;
 	mqd_t mq;
@@ -105,7 +105,7 @@ make_progress(void *arg)
 	return NULL;
 }
 
-Test(flow, N60_it_goes_on_with_the_progress_of_the_queue)
+Test(flow, N49_it_goes_on_with_the_progress_of_the_queue)
 {
 	struct progress p;
 	struct scratch s;
@@ -124,7 +124,7 @@ Test(flow, N60_it_goes_on_with_the_progress_of_the_queue)
 }
 
 /* mutation: ring() waits for nobody who cannot ring. */
-Test(flow, N60_who_cannot_ring_goes_by_the_page)
+Test(flow, N49_who_cannot_ring_goes_by_the_page)
 {
 	static const struct {
 		uint64_t incoming;

@@ -61,7 +61,7 @@ expect_bounded(void)
 }
 
 /* mutation: queue-send/reports/report_task.c: measure() never ends. */
-Test(report_size, X42_what_does_not_fit_is_told_by_another_report)
+Test(report_size, X30_what_does_not_fit_is_told_by_another_report)
 {
 	uint64_t report;
 
@@ -81,7 +81,7 @@ Test(report_size, X42_what_does_not_fit_is_told_by_another_report)
 
 /* mutation: queue-send/reports/report_rcpts.c: note_lost_failures() does
  * nothing. */
-Test(report_size, X42_failures_without_a_reason_are_told_in_parts_too)
+Test(report_size, X30_failures_without_a_reason_are_told_in_parts_too)
 {
 	uint64_t inode = world_message(&w, "d", RCPTS), report;
 	struct world_delivery delivery;
@@ -102,7 +102,7 @@ Test(report_size, X42_failures_without_a_reason_are_told_in_parts_too)
 }
 
 /* A later attempt: the first one told of its failures in parts. */
-Test(report_size, X42_later_failures_are_told_once)
+Test(report_size, X30_later_failures_are_told_once)
 {
 	uint64_t inode = world_message(&w, "d", RCPTS), report;
 	struct world_delivery delivery;
@@ -128,7 +128,7 @@ Test(report_size, X42_later_failures_are_told_once)
 
 /* Nothing is lost by a warning that names some: each recipient is still tried.
  */
-Test(report_size, X42_a_warning_counts_what_does_not_fit)
+Test(report_size, X30_a_warning_counts_what_does_not_fit)
 {
 	uint64_t inode, report;
 
@@ -183,7 +183,7 @@ die_at(unsigned n, bool settle_first)
 }
 
 /* mutation: queue-send/reports/report_task.c: add_commit() tells of all. */
-Test(report_size, D36_X42_a_death_at_any_step_tells_of_each_once)
+Test(report_size, D36_X30_a_death_at_any_step_tells_of_each_once)
 {
 	unsigned n, steps = 0;
 

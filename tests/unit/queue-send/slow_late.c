@@ -56,7 +56,7 @@ ask_at_gate(void)
 }
 
 /* mutation: queue-send/road/late.c: late_work() never sets `told`. */
-Test(slow, D63_a_question_that_waits_is_published_with_its_beginning)
+Test(slow, D51_a_question_that_waits_is_published_with_its_beginning)
 {
 	usec_t began;
 	uint32_t seq;
@@ -87,7 +87,7 @@ Test(slow, D63_a_question_that_waits_is_published_with_its_beginning)
 
 /* The loop itself hangs, or is stopped: nothing is published any more.
  * mutation: queue-send/road/late.c: late_fill() leaves 0 while none waits. */
-Test(slow, D63_a_question_that_is_not_asked_shows_by_itself)
+Test(slow, D51_a_question_that_is_not_asked_shows_by_itself)
 {
 	begin();
 	turn(slow_w.s.now + USEC_PER_SEC / 2);
@@ -100,7 +100,7 @@ Test(slow, D63_a_question_that_is_not_asked_shows_by_itself)
 }
 
 /* mutation: queue-send/road/late.c: oldest_task() looks at the probe alone. */
-Test(slow, D63_a_mark_that_waits_is_published_as_one)
+Test(slow, D51_a_mark_that_waits_is_published_as_one)
 {
 	struct world_delivery delivery;
 	usec_t before;
@@ -124,7 +124,7 @@ Test(slow, D63_a_mark_that_waits_is_published_as_one)
 
 /* An error is an answer. mutation: queue-send/road/late.c: answered() takes
  * tasks without an error alone. */
-Test(slow, D63_a_disk_that_refuses_is_not_late)
+Test(slow, D51_a_disk_that_refuses_is_not_late)
 {
 	begin();
 	(void)ask_at_gate();

@@ -31,7 +31,7 @@ send_all(const char *address, uint32_t limit, uint32_t n, usec_t now)
 }
 
 /* mutation: queue-send/pure/told.c: hash_of() leaves the uid out. */
-Test(told, X40_mail_of_another_user_takes_no_report_away)
+Test(told, X28_mail_of_another_user_takes_no_report_away)
 {
 	uint32_t uid;
 

@@ -69,7 +69,7 @@ is_delivered(uint64_t inode, uint32_t scans)
 	cr_expect_eq(world_where(&w, inode), SPOOL_NDIRS);
 }
 
-Test(try_again, D68_a_refused_move_in_waits_for_the_interval)
+Test(try_again, D55_a_refused_move_in_waits_for_the_interval)
 {
 	const uint64_t inode = refuse_in(EIO);
 	const uint32_t scans = w.scans;
@@ -85,7 +85,7 @@ Test(try_again, D68_a_refused_move_in_waits_for_the_interval)
 	is_delivered(inode, scans);
 }
 
-Test(try_again, D68_an_order_ends_the_wait_of_a_refused_move_in)
+Test(try_again, D55_an_order_ends_the_wait_of_a_refused_move_in)
 {
 	size_t i;
 
@@ -100,7 +100,7 @@ Test(try_again, D68_an_order_ends_the_wait_of_a_refused_move_in)
 }
 
 /* A deferred message that is due. */
-Test(try_again, D68_a_refused_move_of_a_deferred_message)
+Test(try_again, D55_a_refused_move_of_a_deferred_message)
 {
 	const uint64_t inode = world_message(&w, "d", 1);
 	struct due *d;
@@ -122,7 +122,7 @@ Test(try_again, D68_a_refused_move_of_a_deferred_message)
 
 /* One file that is refused again and again holds up no other; three files are
  * a disk that fails. */
-Test(try_again, D68_one_bad_file_is_no_bad_disk)
+Test(try_again, D55_one_bad_file_is_no_bad_disk)
 {
 	const uint64_t bad = refuse_in(EIO);
 	int i;
@@ -141,7 +141,7 @@ Test(try_again, D68_one_bad_file_is_no_bad_disk)
 	cr_expect(w.s.health.read_only);
 }
 
-Test(try_again, D68_one_file_that_cannot_leave_is_no_bad_disk)
+Test(try_again, D55_one_file_that_cannot_leave_is_no_bad_disk)
 {
 	const uint64_t bad = world_message(&w, "d", 1);
 	int i;
@@ -159,7 +159,7 @@ Test(try_again, D68_one_file_that_cannot_leave_is_no_bad_disk)
 }
 
 /* No room, in and out; a message that alone cannot leave. */
-Test(try_again, D68_an_order_ends_the_wait_of_moves)
+Test(try_again, D55_an_order_ends_the_wait_of_moves)
 {
 	static const int errors[] = { ENOSPC, EACCES };
 	size_t i, k;
@@ -185,7 +185,7 @@ Test(try_again, D68_an_order_ends_the_wait_of_moves)
 }
 
 /* Marks that could not be written, and removals. */
-Test(try_again, D68_an_order_is_a_probe_of_a_read_only_queue)
+Test(try_again, D55_an_order_is_a_probe_of_a_read_only_queue)
 {
 	static const enum world_call calls[] = { CALL_PWRITE, CALL_UNLINK };
 	size_t i, k;
@@ -222,7 +222,7 @@ is_open(bool open)
 	cr_expect_eq(w.s.operators_at == USEC_NEVER, open);
 }
 
-Test(try_again, D67_the_socket_of_operators_is_tried_again)
+Test(try_again, D54_the_socket_of_operators_is_tried_again)
 {
 	set_barred(true);
 	operators_init(&w.s);
@@ -244,7 +244,7 @@ Test(try_again, D67_the_socket_of_operators_is_tried_again)
 	operators_done(&w.s);
 }
 
-Test(try_again, D67_an_order_opens_the_socket_of_operators)
+Test(try_again, D54_an_order_opens_the_socket_of_operators)
 {
 	size_t i;
 

@@ -179,7 +179,7 @@ Test(setqload_list, a_process_that_hangs)
 
 /* mutation: common/ipc/page_text.c: page_text_row() is empty for an open queue.
  */
-Test(setqload_list, D63_a_disk_that_is_late)
+Test(setqload_list, D51_a_disk_that_is_late)
 {
 	page.rows[0].flags = SCHED_ROW_LATE;
 	snprintf(page.rows[0].reason, sizeof(page.rows[0].reason),

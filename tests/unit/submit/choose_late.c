@@ -50,7 +50,7 @@ make(uint32_t queue, const struct as *as)
 }
 
 /* mutation: common/submit/choose.c: is_late is always false. */
-Test(choose_late, D62_table)
+Test(choose_late, D50_table)
 {
 	static const struct {
 		const char *name;

@@ -95,7 +95,7 @@ wait_for_file(const char *name)
 /* The door hangs until its disk lets go of it: a fifo.
  * mutation: common/submit/door.c: through_door_commit() tells the end first;
  * abandon() waits for the process. */
-Test(through_door, D64_one_that_hangs_is_left_without_the_end)
+Test(through_door, D52_one_that_hangs_is_left_without_the_end)
 {
 	const unsigned before = unit_descriptors();
 	struct queue_id id;
@@ -121,7 +121,7 @@ Test(through_door, D64_one_that_hangs_is_left_without_the_end)
 }
 
 /* mutation: common/submit/door.c: await() gives up by itself. */
-Test(through_door, D64_one_whose_disk_is_not_late_is_waited_for)
+Test(through_door, D52_one_whose_disk_is_not_late_is_waited_for)
 {
 	struct queue_id id;
 
@@ -133,7 +133,7 @@ Test(through_door, D64_one_whose_disk_is_not_late_is_waited_for)
 
 /* Told the end, it may have accepted the message.
  * mutation: common/submit/door.c: through_door_commit() keeps give_up. */
-Test(through_door, D64_one_that_was_told_the_end_is_waited_for)
+Test(through_door, D52_one_that_was_told_the_end_is_waited_for)
 {
 	struct queue_id id;
 
@@ -143,7 +143,7 @@ Test(through_door, D64_one_that_was_told_the_end_is_waited_for)
 	through_door_end(&door);
 }
 
-Test(through_door, D64_a_refusal_in_place_of_the_answer_is_passed_on)
+Test(through_door, D52_a_refusal_in_place_of_the_answer_is_passed_on)
 {
 	struct queue_id id;
 

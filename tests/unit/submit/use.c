@@ -134,7 +134,7 @@ remove_pages(void)
 }
 
 /* mutation: common/submit/use.c: is_late() is always false. */
-Test(use, D62_a_queue_whose_disk_is_late_is_not_read)
+Test(use, D50_a_queue_whose_disk_is_late_is_not_read)
 {
 	static const usec_t times[] = { DISK_SLOW / 10, DISK_SLOW };
 	struct use c;
@@ -156,7 +156,7 @@ Test(use, D62_a_queue_whose_disk_is_late_is_not_read)
 
 /* mutation: common/spool/waiting.c, waiting_account() is the uid;
  * waiting_read() leaves out the rows of subordinate uids. */
-Test(use, X36_mail_of_subordinate_uids_is_the_owners)
+Test(use, X26_mail_of_subordinate_uids_is_the_owners)
 {
 	struct waiting_user rows[] = { { 1000, 1, 100, 0 }, { 7, 9, 900, 0 },
 		{ 100005, 2, 50, 1 }, { 165536, 9, 900, 0 } };

@@ -68,7 +68,7 @@ ring(void)
 }
 
 /* Where the doorbell is full, submitters wait. mutation: room() is never 0. */
-Test(flow, N60_rings_stay_in_the_doorbell_until_there_is_credit)
+Test(flow, N49_rings_stay_in_the_doorbell_until_there_is_credit)
 {
 	uint32_t i;
 
@@ -100,7 +100,7 @@ pick_up(void)
 
 /* The door counts drops that lie in maildrop/, and lets their users wait.
  * mutation: scan_maildrop_work() asks for no number. */
-Test(flow, N62_drops_stay_in_maildrop_while_many_wait)
+Test(flow, N51_drops_stay_in_maildrop_while_many_wait)
 {
 	uint32_t i;
 

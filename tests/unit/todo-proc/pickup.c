@@ -382,7 +382,7 @@ Test(pickup, a_drop_that_is_being_written_is_left)
 }
 
 /* inotify instances had run out at the start. */
-Test(pickup, D67_the_watch_of_maildrop_is_tried_again)
+Test(pickup, D54_the_watch_of_maildrop_is_tried_again)
 {
 	const bool can = w.t.watch != NULL;
 

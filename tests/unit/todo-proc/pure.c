@@ -80,7 +80,7 @@ taken_at(struct inbox *b)
 }
 
 /* mutation: take_ready() never takes the newest. */
-Test(inbox, N61_of_many_the_newest_has_its_turn)
+Test(inbox, N50_of_many_the_newest_has_its_turn)
 {
 	struct inbox b;
 	usec_t i, n = INBOX_MAX + 2 * INBOX_NEWEST;

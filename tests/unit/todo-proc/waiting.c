@@ -136,7 +136,7 @@ expect_row(uid_t uid, uint64_t messages, uint64_t made)
 }
 
 /* mutation: the walk opens no file. */
-Test(waiting, X30_a_file_of_the_system_counts_for_its_submitter)
+Test(waiting, X20_a_file_of_the_system_counts_for_its_submitter)
 {
 	const uid_t own = share_queue();
 
@@ -155,7 +155,7 @@ Test(waiting, X30_a_file_of_the_system_counts_for_its_submitter)
 }
 
 /* Root alone can make files of others. */
-Test(waiting, X30_a_file_of_a_user_counts_for_its_owner)
+Test(waiting, X20_a_file_of_a_user_counts_for_its_owner)
 {
 	(void)share_queue();
 	if (getuid() != 0)
@@ -170,7 +170,7 @@ Test(waiting, X30_a_file_of_a_user_counts_for_its_owner)
 }
 
 /* mutation: waiting_offered() does nothing. */
-Test(waiting, X31_what_the_system_made_counts_when_it_is_offered)
+Test(waiting, X21_what_the_system_made_counts_when_it_is_offered)
 {
 	const uid_t own = share_queue();
 
@@ -187,7 +187,7 @@ Test(waiting, X31_what_the_system_made_counts_when_it_is_offered)
 	cr_expect(w.t.waiting.wanted, "a walk");
 }
 
-Test(waiting, X31_what_a_walk_has_counted_is_not_counted_again)
+Test(waiting, X21_what_a_walk_has_counted_is_not_counted_again)
 {
 	const uid_t own = share_queue();
 	uint64_t inode = put(SPOOL_INCOMING, USER, own);
@@ -206,7 +206,7 @@ Test(waiting, X31_what_a_walk_has_counted_is_not_counted_again)
 }
 
 /* mutation: row_of() has no room for the 65th. */
-Test(waiting, X32_every_user_is_counted)
+Test(waiting, X22_every_user_is_counted)
 {
 	const uid_t own = share_queue();
 	uint32_t i;
@@ -218,7 +218,7 @@ Test(waiting, X32_every_user_is_counted)
 		expect_row(100000 + 7 * i, 1, 1);
 }
 
-Test(waiting, X32_counts_outlive_the_process)
+Test(waiting, X22_counts_outlive_the_process)
 {
 	const uid_t own = share_queue();
 
