@@ -36,7 +36,7 @@ start(void)
 	d.conf.message_recipient_limit = 100;
 	cr_assert_eq(spool_open(&d.sp, d.sys, top, 1), 0);
 	d.opened = true;
-	d.share.file = -1;
+	d.share = (struct share){ .conf = &d.conf, .file = -1 };
 	snprintf(d.host, sizeof(d.host), "mx.example");
 	cr_assert_eq(pipe(out), 0);
 	stdout_before = dup(STDOUT_FILENO);
