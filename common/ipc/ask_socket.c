@@ -203,6 +203,11 @@ void
 ask_socket_answer(
     int fd, const struct ask_address *to, const struct sched_answer *answer)
 {
+	/* An address in a file system may be a link, or on a disk that hangs.
+	 */
+	if (to->len <= offsetof(struct sockaddr_un, sun_path) ||
+	    to->name.sun_path[0] != '\0')
+		return;
 	(void)sendto(fd, answer, sizeof(*answer), MSG_DONTWAIT | MSG_NOSIGNAL,
 	    (const struct sockaddr *)&to->name, to->len);
 }

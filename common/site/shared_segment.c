@@ -15,6 +15,10 @@
 
 #define TRIES 3
 #define LINE  64 /* bytes of a cache line: sets do not share one */
+/* vm.memfd_noexec may refuse memory without this flag. */
+#ifndef MFD_NOEXEC_SEAL
+#define MFD_NOEXEC_SEAL 0x0008U
+#endif
 /* Of a segment without a name: its size stays. */
 #define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
 
@@ -295,8 +299,11 @@ static int
 create_unnamed(const struct shared_segment *seg,
     const struct shared_owner *owner, int *ret_fd)
 {
-	int r, fd = memfd_create("sites", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	const unsigned flags = MFD_CLOEXEC | MFD_ALLOW_SEALING;
+	int r, fd = memfd_create("sites", flags | MFD_NOEXEC_SEAL);
 
+	if (fd < 0 && errno == EINVAL) /* a kernel before 6.3 */
+		fd = memfd_create("sites", flags);
 	if (fd < 0)
 		return -errno;
 	r = make(fd, seg, owner);

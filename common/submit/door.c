@@ -338,8 +338,9 @@ ask_ready(struct through_door *t)
 	char byte = 0;
 	int r = put(t, DOOR_READY, "", 0);
 
-	if (r == 0)
-		r = await(t, t->out, POLLIN);
+	if (r < 0) /* put() has judged or left the door */
+		return r;
+	r = await(t, t->out, POLLIN);
 	if (r == -ETIMEDOUT)
 		return abandon(t);
 	if (r < 0 || read(t->out, &byte, 1) != 1 || byte != DOOR_IS_READY)

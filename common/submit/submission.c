@@ -211,7 +211,8 @@ submission_again(
 	size_t i;
 
 	if (error == -ETIMEDOUT) {
-		m->left++;
+		if (m->left++ >= LEFT_MAX)
+			return error;
 		submit_judge(m->submit);
 		return begin_somewhere(m, origin, error);
 	}
@@ -337,6 +338,8 @@ submission_commit(struct submission *m, int stop_fd, struct queue_id *ret_id)
 		r = through_door_commit(&m->door, ret_id);
 	} else {
 		r = accept_commit(&m->accept, ret_id);
+		if (r == -ETIMEDOUT) /* of the disk, which may have it */
+			r = -EIO;
 		if (r == 0)
 			accept_end(&m->accept);
 		if (r == 0)

@@ -200,7 +200,8 @@ open_socket(struct super *s, int base)
 static bool
 socket_is_lost(const struct super *s)
 {
-	return s->requests.socket.fd >= 0 &&
+	/* A look at the one in QUEUE_BASE could wait for the disk. */
+	return s->requests.socket.fd >= 0 && s->requests.socket.base < 0 &&
 	    !ask_socket_is_there(s->instance.name, &s->requests.socket);
 }
 
@@ -257,6 +258,7 @@ void
 requests_open(struct super *s)
 {
 	char text[SHM_TEXT_SIZE];
+	const char *why;
 	int r;
 
 	/* In a private instance there is no other user. */
@@ -272,18 +274,20 @@ requests_open(struct super *s)
 			    "minute",
 		    strerror(-r));
 	r = open_socket(s, -1);
-	if (r < 0)
-		log_warning("socket of requests: %s: it is %s/ask; tried again "
-			    "every minute",
-		    shm_describe(r, text), s->base.path);
+	if (r == 0)
+		return;
+	why = shm_describe(r, text);
 	/* At the start alone: later the loop does not wait for a disk. */
-	if (r < 0)
-		r = open_socket(s, s->base.fd);
-	if (r < 0)
-		log_warning("%s/ask: %s: requests come by the message queue, "
-			    "so the log does not name their users; tried again "
-			    "every second",
-		    s->base.path, strerror(-r));
+	r = open_socket(s, s->base.fd);
+	if (r == 0)
+		log_warning("socket of requests: %s: commands find the socket "
+			    "at %s/ask; tried again every minute",
+		    why, s->base.path);
+	else
+		log_warning("socket of requests: %s; %s/ask: %s: requests come "
+			    "by the message queue, so the log does not name "
+			    "their users; tried again every second",
+		    why, s->base.path, strerror(-r));
 }
 
 void

@@ -75,6 +75,7 @@ class LateDisks(SystemTest):
             at = began + n * SPAN / COUNT
             time.sleep(max(0.0, at - time.monotonic()))  # the rate is what is tested
             if not hung and at - began >= HANGS_AT:
+                self.hung_at = time.monotonic()
                 disk.hang(forget=forget)
                 hung = True
                 thaw = threading.Timer(HANGS_FOR, self.go_on, (disk,))
@@ -107,6 +108,7 @@ class LateDisks(SystemTest):
         i.wait_delivered("alice", COUNT, limit=FOUND)
         got = sorted(int(re.search(rb"^Subject: (\d+)", f.read_bytes(), re.M).group(1)) for f in i.maildir("alice"))
         self.assertEqual(got, list(range(COUNT)), "each message once")
+        self.assertLess(self.seen - self.hung_at, HANGS_FOR / 2, "the page says late too late")
         self.assertEqual(blind, [], "submissions that began when the page said late, and waited for the disk")
         self.assertLessEqual(len(slow), FEW, slow)
         self.assertRegex(self.said[0], r"(?m)^queue 2: open, disk late for \d+ s \(.*\)$")

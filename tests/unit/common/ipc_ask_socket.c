@@ -270,6 +270,7 @@ Test(ipc_ask_socket, I22_in_QUEUE_BASE)
 	char dir[] = "/tmp/ask-XXXXXX", base[400];
 	struct buf frame = request(false);
 	struct sched_answer answer = { 4711, 77, -EBUSY, "closing" }, heard;
+	struct sockaddr_un reply = { .sun_family = AF_UNIX };
 	struct stat st;
 	int fd, other, where;
 
@@ -296,6 +297,17 @@ Test(ipc_ask_socket, I22_in_QUEUE_BASE)
 	other = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	ask_socket_answer(other, &ask.from.address, &answer);
 	cr_expect_lt(recv(fd, &heard, sizeof(heard), MSG_DONTWAIT), 0);
+	close(other);
+	/* No path of an asker is followed. */
+	snprintf(reply.sun_path, sizeof(reply.sun_path), "%s/r", dir);
+	other = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	cr_assert_eq(
+	    bind(other, (const struct sockaddr *)&reply, sizeof(reply)), 0);
+	ask_socket_answer(ours.fd,
+	    &(struct ask_address){ .name = reply, .len = sizeof(reply) },
+	    &answer);
+	cr_expect_lt(recv(other, &heard, sizeof(heard), MSG_DONTWAIT), 0);
+	cr_expect_eq(unlink(reply.sun_path), 0);
 	close(other);
 	close(fd);
 	ask_socket_close(ipc_scratch(), &ours);

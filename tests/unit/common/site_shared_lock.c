@@ -120,7 +120,7 @@ Test(site_shared_lock, of_the_dead_is_taken_over)
 Test(site_shared_lock, P1_a_set_of_the_dead_is_mended_before_it_is_used)
 {
 	struct owner o;
-	char name[8];
+	char name[16];
 	int i;
 
 	owner_begin(&o);

@@ -95,8 +95,8 @@ wait_for_the_end_of(pid_t pid)
 	cr_assert_eq(waitpid(pid, &status, 0), pid);
 	cr_expect(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
 	stage_wait_ready();
-	cr_expect(stage_logged("queue 1: the processes of an earlier "
-			       "supervisor have ended"));
+	stage_wait_log("queue 1: the processes of an earlier supervisor have "
+		       "ended");
 	cr_expect_eq(stage_stop(), 0);
 }
 
@@ -115,14 +115,19 @@ Test(super_orphans, P1_P2_I21_nothing_of_a_queue_starts_before_they_are_gone)
 Test(super_orphans, I21_a_process_with_the_locks_of_others_is_one_orphan)
 {
 	const char *line;
+	char words[64];
+	pid_t pid;
 	int n = 0;
 
 	stage_start("-s");
 	stage_wait_ready();
 	kill_supervisor();
-	wait_for_the_end_of(stubborn(0, SMTP));
-	for (line = stage()->logged;
-	     (line = strstr(line, "is still there")) != NULL; line++)
+	pid = stubborn(0, SMTP);
+	wait_for_the_end_of(pid);
+	snprintf(words, sizeof(words),
+	    "(pid %ld) of an earlier supervisor is still there", (long)pid);
+	for (line = stage()->logged; (line = strstr(line, words)) != NULL;
+	     line++)
 		n++;
 	cr_expect_eq(n, 1);
 }

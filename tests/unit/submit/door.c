@@ -143,6 +143,19 @@ Test(through_door, D52_one_that_was_told_the_end_is_waited_for)
 	through_door_end(&door);
 }
 
+/* The pipe is broken before the question is written. */
+Test(through_door, D52_a_refusal_before_the_question_is_passed_on)
+{
+	struct queue_id id;
+	siginfo_t si;
+
+	begin("exec <&-; echo '4.3.1 full' >&2; exit 75", give_up);
+	cr_assert_eq(waitid(P_ALL, 0, &si, WEXITED | WNOWAIT), 0);
+	cr_expect_eq(through_door_commit(&door, &id), -ENOSPC);
+	cr_expect_str_eq(door.reason, "full");
+	through_door_end(&door);
+}
+
 Test(through_door, D52_a_refusal_in_place_of_the_answer_is_passed_on)
 {
 	struct queue_id id;
