@@ -211,8 +211,7 @@ submission_again(
 	size_t i;
 
 	if (error == -ETIMEDOUT) {
-		if (m->left++ >= LEFT_MAX)
-			return error;
+		m->left++;
 		submit_judge(m->submit);
 		return begin_somewhere(m, origin, error);
 	}

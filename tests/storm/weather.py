@@ -20,7 +20,7 @@ from world import QUEUES, Collector, Servers, World
 
 IDLE = 60  # seconds without any delivery, after which what waits is stuck
 DRAIN = 600
-KNOWN = re.compile(r"lock|queues|queues\.lock|conf|routing|programs|users|aliases|mailbox|rules|by-hand(\.aside-\d+)?|queue\d+|new\.queue\d+|ballast.*")
+KNOWN = re.compile(r"lock|children|ask|queues|queues\.lock|conf|routing|programs|users|aliases|mailbox|rules|by-hand(\.aside-\d+)?|queue\d+|new\.queue\d+|ballast.*")
 # Lines of the log about ends that the storm did not cause itself.
 ENDS = re.compile(r"(queue-send|deliver-local|deliver-smtp)/\d+ \(pid (\d+)\) "
                   r"(died of|ended with|closed its channel|hangs|does not answer|was asked to stop and|is out of time)")

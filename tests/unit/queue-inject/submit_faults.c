@@ -191,6 +191,7 @@ static const struct fault_case faults[] = {
 	{ "D7 fsync", CALL(fsync, bad_fsync), EIO, 1, REFUSAL_WRITE, 1 },
 	{ "D7 fsync out of time", CALL(fsync, bad_fsync), ETIMEDOUT, 1, REFUSAL_WRITE, 1 },
 	{ "D7 writes out of time", CALL(write, bad_write), ETIMEDOUT, 1000, REFUSAL_WRITE, 0 },
+	{ "D7 opens out of time", CALL(openat, bad_openat), ETIMEDOUT, 1000, REFUSAL_CREATE, 0 },
 	{ "D9 read-only once", CALL(openat, bad_openat), EROFS, 1, REFUSAL_NONE, 1 },
 	{ "D9 read-only", CALL(openat, bad_openat), EROFS, 99, REFUSAL_WRITE, 0 },
 	{ "D10 short writes", CALL(write, short_write), 0, 0, REFUSAL_NONE, 1 },
