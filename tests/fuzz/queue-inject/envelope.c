@@ -7,6 +7,7 @@
 
 #include "base/address.h"
 #include "queue-inject/message.h"
+#include "smtp/verp.h"
 
 #define LIMIT 5
 
@@ -26,7 +27,8 @@ model(const char *data, size_t len, struct buf *ret_rcpts)
 	uint32_t n = 0;
 
 	if (len == 0 || *p != 'F' || p + 1 + strlen(p + 1) >= end ||
-	    !fits(p + 1, true))
+	    !fits(p + 1, true) ||
+	    verp_kind(p + 1, strlen(p + 1)) == VERP_MALFORMED)
 		return false;
 	p += strlen(p) + 1;
 	for (; p < end && *p == 'T'; p += strlen(p) + 1) {
