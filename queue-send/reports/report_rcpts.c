@@ -305,7 +305,6 @@ tell_line(const struct reason *reason, void *arg)
 	const struct report_place *place;
 	struct queue_rcpt rcpt;
 	struct report_rcpt to = {
-		.address = reason->address,
 		.dsn = reason->dsn,
 		.relay = reason->relay,
 		.text = reason->text,
@@ -324,7 +323,7 @@ tell_line(const struct reason *reason, void *arg)
 	if (r < 0)
 		return r;
 	w->index = reason->index;
-	w->address = rcpt.address;
+	w->address = to.address = rcpt.address;
 	to.action = action_of(w, &rcpt);
 	to.orcpt = orcpt_of(&rcpt);
 	r = tell_one(w, &to);

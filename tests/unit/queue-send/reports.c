@@ -179,6 +179,18 @@ Test(reports, a_large_message_returns_its_header)
 	world_is_empty(&w);
 }
 
+/* mutation: queue-send/reports/report_rcpts.c: tell_line() tells the address of
+ * the reason. */
+Test(reports, an_address_is_told_as_the_message_has_it)
+{
+	/* A joiner is no text that a log may show. */
+	world_message(&w, "z\xe2\x80\x8cw@d.test", 1);
+	cr_assert_eq(world_deliver(&w, AGENT_FAILED), 1);
+	world_run(&w);
+	cr_expect(reported("\nFinal-Recipient: utf-8; z\\x{200C}w@d.test\n"),
+	    "%s", world_report(&w));
+}
+
 Test(reports, a_failure_without_a_reason_is_told_all_the_same)
 {
 	uint64_t inode = world_message(&w, "d", 2);
