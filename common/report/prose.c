@@ -161,8 +161,7 @@ say_more(const struct report_facts *r, struct buf *out)
 		  "the queue id %s.",
 		  r->more, r->id)
 	    : say(out, "",
-		  "Recipients that further reports tell of: %" PRIu32
-		  ". The last of these reports returns the message.",
+		  "Recipients that further reports tell of: %" PRIu32 ".",
 		  r->more);
 	return e < 0 ? e : say_blank(out);
 }

@@ -36,12 +36,12 @@ add_all(struct report_work *w,
 }
 
 /* A message that has not failed is not returned (RFC 3461 section 4.3). Of
- * several reports the last one returns it. */
+ * several reports the last one that tells of a failure returns it. */
 static bool
 is_returned(const struct report_work *w, enum report_kind kind)
 {
 	return (kind == REPORT_FAILURE || kind == REPORT_DOUBLE) &&
-	    w->rcpts.most == 0 && w->dsn.ret != DSN_RET_HDRS &&
+	    w->failures_left == 0 && w->dsn.ret != DSN_RET_HDRS &&
 	    w->file.content_len <= w->t->size_limit;
 }
 
@@ -135,11 +135,13 @@ report_take_part(struct report_work *w, enum report_kind kind)
 
 	report_set_facts(w, kind);
 	w->facts.said = w->facts.more = 0;
-	w->fit = w->fit_done = 0;
+	w->fit = w->fit_done = w->failures_left = 0;
 	w->size = 0;
 	r = report_rcpts_tell(&w->rcpts, measure, w);
 	if (r == 1) {
 		w->facts.more = w->rcpts.count - w->fit;
+		w->failures_left =
+		    w->facts.more - (w->rcpts.done - w->fit_done);
 		w->rcpts.most = w->rcpts.count = w->fit;
 		w->rcpts.done = w->fit_done;
 	}

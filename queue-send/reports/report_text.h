@@ -22,6 +22,7 @@ struct report_work {
 	/* The recipients that fit, those of them who have the message, the
 	 * number of reasons up to the last of them, and what is said of all. */
 	uint32_t fit, fit_done, fit_reasons;
+	uint32_t failures_left; /* number of failures for further reports */
 	uint64_t size;
 	const char *to, *sender; /* of the report, of the message */
 	int (*add)(struct report_facts *r, const struct report_rcpt *to,

@@ -1,13 +1,16 @@
 /* A report has a bounded size; what does not fit is told by another one. */
 #include "tests/unit/queue-send/world.h"
 
+#include "queue-send/backlog/backlog.h"
 #include "queue-send/road/road.h"
 #include "report/report.h"
 #include "spool/reason.h"
 
 #include <criterion/criterion.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #define RCPTS 40
 #define LONG  1500 /* of a reason: 20 recipients fit */
@@ -75,6 +78,33 @@ Test(report_size, X30_what_does_not_fit_is_told_by_another_report)
 	    world_count_reported(&w, "\nReporting-MTA:") - 1);
 	cr_expect_eq(
 	    world_count_reported(&w, "\nContent-Type: message/rfc822\n"), 1);
+	cr_expect_geq(world_clear_incoming(&w, &report), 2);
+	world_is_empty(&w);
+}
+
+/* The last part has deliveries alone.
+ * mutation: queue-send/reports/report_text.c: report_take_part() counts all
+ * that is left as failures. */
+Test(report_size, X30_the_last_report_of_a_failure_returns_the_message)
+{
+	struct world_delivery delivery;
+	uint64_t report;
+	uint32_t i;
+
+	w.notify = DSN_SUCCESS | DSN_FAILURE;
+	world_message(&w, "d", RCPTS);
+	for (i = 0; i < RCPTS; i++) {
+		world_take_one(&w, &delivery);
+		world_result(
+		    &w, &delivery, 0, i < 5 ? AGENT_FAILED : AGENT_SENT);
+		world_done(&w, &delivery);
+		world_run(&w);
+	}
+	expect_each_once("d", 0);
+	cr_expect_gt(world_count_reported(&w, "\nSubject: Successful Mail"), 0);
+	cr_expect_eq(
+	    world_count_reported(&w, "\nContent-Type: message/rfc822\n"), 1);
+	cr_expect_eq(world_count_reported(&w, "returns the message"), 0);
 	cr_expect_geq(world_clear_incoming(&w, &report), 2);
 	world_is_empty(&w);
 }
