@@ -50,15 +50,15 @@ reports_say_waits(const struct queue_id *message, const struct told_to *to)
 		.id = id,
 		.fields = fields,
 		.nfields = ARRAY_LEN(fields),
-		.text = "its report waits: more than report_rate_limit",
+		.text = "its report waits, since report_rate_limit is reached",
 	};
 
 	queue_id_format(message, id);
 	log_write(&event);
 }
 
-static bool
-tell_corrupt(
+bool
+reports_tell_corrupt(
     struct send *s, const struct queue_id *id, const struct told_to *to)
 {
 	const uint32_t limit = s->conf->report_rate_limit;
@@ -114,7 +114,7 @@ corrupt_asked(struct send *s, struct act_task *t, uint32_t *ret_running UNUSED)
 
 	if (t->task.error < 0 || t->sender.len == 0 ||
 	    verp_kind(t->sender.data, t->sender.len) == VERP_WANTED ||
-	    !tell_corrupt(s, &t->id, &to))
+	    !reports_tell_corrupt(s, &t->id, &to))
 		s->reports.warns = false;
 	return 0;
 }

@@ -329,8 +329,6 @@ tell_all(struct report_work *w)
 	if (r == 0)
 		r = tell_failures(w);
 	/* The line of a warning tells of all reasons in front of it. */
-	while (r == 0 && w->t->corrupt && w->t->left)
-		r = tell_failures(w);
 	if (r == 0 && w->t->warn && !w->t->left)
 		r = warn(w);
 	if (r < 0)
@@ -371,7 +369,7 @@ tell_damage(struct report_work *w)
 	if (marks > 0 && (marks & REASON_WARNED) != 0)
 		return 0;
 	r = tell_all(w);
-	return r < 0 || t->made[REPORT_DELAY].count > 0
+	return r < 0 || t->left || t->made[REPORT_DELAY].count > 0
 	    ? r
 	    : reason_add_warning(t->sp, &t->id, t->now_wall, NO_REPORT);
 }

@@ -242,8 +242,10 @@ one_is_done(struct send *s, struct report_task *t)
 	s->reports.tasks--;
 	count_made(s, t);
 	if (t->corrupt) {
-		s->reports.warns = false;
 		say_made(s, t);
+		s->reports.warns = t->task.error == 0 && t->left &&
+		    reports_tell_corrupt(
+			s, &t->id, &(struct told_to){ t->uid, t->to });
 		send_wake(s);
 		return;
 	}

@@ -31,6 +31,10 @@ struct walk_item;
  * or a thread, or above report_rate_limit, the next walk does that. */
 void reports_found_corrupt(struct send *s, const struct walk_item *item);
 
+/* Begins a task for the next report about a message in corrupt/. False: none
+ * is made now. */
+bool reports_tell_corrupt(
+    struct send *s, const struct queue_id *id, const struct told_to *to);
 /* The line of a report that waits for its turn. */
 void
 reports_say_waits(const struct queue_id *message, const struct told_to *to);

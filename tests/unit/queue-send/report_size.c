@@ -179,6 +179,58 @@ Test(report_size, X30_a_warning_counts_what_does_not_fit)
 	world_is_empty(&w);
 }
 
+/* mutation: queue-send/reports/report_task.c: tell_damage() marks the message
+ * while recipients are left. */
+Test(report_size, X30_each_part_of_a_damaged_message_counts)
+{
+	const uint64_t inode = world_file(&w, "d", RCPTS, 0);
+	struct reason reason = {
+		.dsn = "5.1.1", .relay = "none", .address = "r", .text = text
+	};
+	struct queue_rcpt_cursor cursor;
+	struct queue_rcpt rcpt;
+	struct queue_file file;
+	uint64_t report;
+	uint32_t i;
+	int fd = spool_open_file(&w.s.sp, SPOOL_INCOMING, inode, O_RDWR);
+
+	cr_assert_eq(queue_file_read(fd, &file), 0);
+	queue_rcpt_begin(&cursor, &file);
+	while (queue_rcpt_next(&cursor, fd, &rcpt) > 0) {
+		reason.index = rcpt.index;
+		cr_assert_eq(
+		    reason_add(&w.s.sp, SPOOL_BOUNCE, inode, &reason), 0);
+		cr_assert_eq(queue_file_mark(
+				 &spool_sys_real, fd, rcpt.offset, RCPT_FAILED),
+		    0);
+	}
+	close(fd);
+	cr_assert_eq(
+	    spool_move(&w.s.sp, SPOOL_INCOMING, SPOOL_CORRUPT, inode), 0);
+	world_reload(&w,
+	    "error_interval = 1h\nbounce_size_limit = 4k\n"
+	    "delay_warning_time = 4h\nreport_rate_limit = 1\n");
+	for (i = 0; i < 2; i++) {
+		w.s.walks[WALK_CORRUPT].wanted = true;
+		send_wake(&w.s);
+		world_run(&w);
+		cr_expect_eq(
+		    world_count_reported(&w, "\nReporting-MTA:"), 1, "%u", i);
+	}
+	world_reload(&w,
+	    "error_interval = 1h\nbounce_size_limit = 4k\n"
+	    "delay_warning_time = 4h\nreport_rate_limit = 0\n");
+	w.s.walks[WALK_CORRUPT].wanted = true;
+	send_wake(&w.s);
+	world_run(&w);
+	expect_each_once("d", 0);
+	cr_expect_gt(world_clear_incoming(&w, &report), 1);
+	w.s.walks[WALK_CORRUPT].wanted = true;
+	send_wake(&w.s);
+	world_run(&w);
+	cr_expect_eq(world_clear_incoming(&w, &report), 0, "once");
+}
+
 /* A death at step n of the end of a message. False: there is no such step. */
 static bool
 die_at(unsigned n, bool settle_first)
