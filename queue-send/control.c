@@ -14,6 +14,7 @@
 #include "queue-send/road/road.h"
 #include "queue-send/operators/rules.h"
 #include "queue-send/schedule/schedule.h"
+#include "spool/waiting.h"
 
 /* ---- start ---- */
 
@@ -40,12 +41,27 @@ rest_max(void)
 	    getrlimit(RLIMIT_NOFILE, &limit) < 0 ? 0 : limit.rlim_cur);
 }
 
+/* The rate of reports is that of an account. */
+static void
+read_accounts(const struct send *s)
+{
+	const int r =
+	    s->subuid_file == NULL ? 0 : waiting_accounts_read(s->subuid_file);
+
+	if (r < 0)
+		log_warning("cannot read %s: %s; report_rate_limit counts "
+			    "each subordinate uid by itself until a reload "
+			    "reads the file",
+		    s->subuid_file, strerror(-r));
+}
+
 int
 send_init(struct send *s)
 {
 	int r;
 
 	s->retry = retry_params(s->conf);
+	read_accounts(s);
 	clock_file_load(s);
 	send_read_clocks(s);
 	s->began_wall = s->now_wall;
@@ -339,6 +355,7 @@ reload(struct daemon *d, const struct conf *fresh)
 	take_routes(s, d->made);
 	s->conf = fresh;
 	s->retry = retry_params(fresh);
+	read_accounts(s);
 	s->health.probe_every = fresh->error_interval;
 	schedule_configure(s);
 	rollup_forget_all(s);

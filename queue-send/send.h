@@ -282,6 +282,7 @@ struct send {
 	const struct conf *conf;
 	struct event_base *base;
 	struct turn turn;
+	const char *subuid_file; /* SUBUID_FILE; NULL: owners are not asked */
 	usec_t now, now_wall;
 	/* Older messages may have been tried before: by an earlier run, or
 	 * here, and were given to another queue, which may give them back. */

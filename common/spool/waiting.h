@@ -28,7 +28,7 @@ bool waiting_is_made(const struct spool *sp, uid_t owner);
 
 /* ---- accounts: all mail of one user, whose subordinate uids are others ----
  *
- * For a process that lives for one message or command, and has one thread. */
+ * For one thread of a process. */
 
 /* Reads the ranges of SUBUID_FILE. Failure: -errno of subuid_read(), and each
  * uid is an account of its own, as in a process that has not called this. */

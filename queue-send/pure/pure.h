@@ -224,7 +224,7 @@ struct told_rate {
 
 /* The recipient of a report. */
 struct told_to {
-	uint32_t uid; /* of the submitter of the message */
+	uint32_t uid; /* account of the submitter of the message */
 	const char *address;
 };
 

@@ -12,6 +12,7 @@
 #include "queue-send/reports/report_task.h"
 #include "smtp/verp.h"
 #include "spool/reason.h"
+#include "spool/waiting.h"
 #include "submit/submit.h"
 
 struct report_task *
@@ -110,7 +111,8 @@ ask_corrupt(struct act_task *t)
 static int
 corrupt_asked(struct send *s, struct act_task *t, uint32_t *ret_running UNUSED)
 {
-	const struct told_to to = { t->uid, buf_str(&t->sender) };
+	const struct told_to to = { waiting_account(t->uid),
+		buf_str(&t->sender) };
 
 	if (t->task.error < 0 || t->sender.len == 0 ||
 	    verp_kind(t->sender.data, t->sender.len) == VERP_WANTED ||

@@ -45,7 +45,7 @@ struct report_task {
 	usec_t now_wall;
 	char sender[ADDRESS_MAX + 1];
 	char to[ADDRESS_MAX + 1];
-	uint32_t uid; /* of the submitter, for the rate of reports */
+	uint32_t uid; /* account of the submitter, for the rate of reports */
 	char host[CONF_HOST_SIZE], domain[CONF_HOST_SIZE];
 
 	/* Done. */

@@ -8,6 +8,7 @@
 
 #include "log/log.h"
 #include "queue-send/reports/report_task.h"
+#include "spool/waiting.h"
 #include "submit/submit.h"
 
 #define TASKS_MAX    8
@@ -29,7 +30,7 @@ told_to(const struct send *s, const struct message *m)
 static struct told_to
 rate_of(const struct send *s, const struct message *m)
 {
-	return (struct told_to){ m->file.uid, told_to(s, m) };
+	return (struct told_to){ waiting_account(m->file.uid), told_to(s, m) };
 }
 
 /* Late, with a recipient pending, of an attempt that nothing else has ended.

@@ -84,6 +84,30 @@ Test(untold, C9_reports_above_the_rate_go_later)
 	world_is_empty(&w);
 }
 
+/* mutation: queue-send/reports/reports.c: rate_of() counts by the uid. */
+Test(untold, X28_subordinate_uids_share_the_rate_of_their_owner)
+{
+	uint64_t report;
+	char path[128];
+	FILE *f;
+
+	snprintf(path, sizeof(path), "%s/subuid", w.dir);
+	f = fopen(path, "we");
+	cr_assert_not_null(f);
+	fprintf(f, "1000:100000:65536\n");
+	fclose(f);
+	w.s.subuid_file = path;
+	world_reload(&w, "error_interval = 1h\nreport_rate_limit = 2\n");
+	for (w.uid = 100000; w.uid < 100004; w.uid++)
+		fail_all("a", 1);
+	w.uid = 1000;
+	fail_all("b", 1);
+	cr_expect_eq(world_clear_incoming(&w, &report), 2);
+	w.uid = 165536;
+	fail_all("c", 1);
+	cr_expect_eq(world_clear_incoming(&w, &report), 1, "another owner");
+}
+
 Test(untold, C9_failures_that_wait_are_told_together)
 {
 	uint64_t inode, report;

@@ -43,6 +43,7 @@ struct world {
 	const char *sender;    /* of files; NULL: s@here.test */
 	const char *said;      /* the text of results; NULL: short */
 	const char *content;   /* of files; NULL: a short one */
+	uid_t uid;             /* of the submitter of files; 0: getuid() */
 	uint8_t notify;        /* of their recipients, enum dsn_notify */
 	const char *orcpt;     /* of their recipients; NULL: none */
 	struct dsn_mail dsn;   /* of files */

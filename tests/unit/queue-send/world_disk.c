@@ -41,8 +41,9 @@ world_file(struct world *w, const char *format, uint32_t n, int64_t age_s)
 	/* Faults of syncs are meant for queue-send. */
 	sys.fsync = spool_sys_real.fsync;
 	sp.sys = &sys;
-	cr_assert_eq(accept_begin(&a, &sp, &options,
-			 clock_wall() - age_s * USEC_PER_SEC, getuid()),
+	cr_assert_eq(
+	    accept_begin(&a, &sp, &options, clock_wall() - age_s * USEC_PER_SEC,
+		w->uid == 0 ? getuid() : w->uid),
 	    0);
 	cr_assert_eq(
 	    queue_file_add_content(&a.writer, content, strlen(content)), 0);
