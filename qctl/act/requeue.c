@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdlib.h>
 
 #include "base/clock.h"
 #include "base/io.h"
@@ -39,19 +40,80 @@ has(int marks, enum reason_mark mark)
 	return marks > 0 && ((unsigned)marks & mark) != 0;
 }
 
+/* ---- lines of deliveries ---- */
+
+enum line {
+	LINE_NONE,
+	LINE_TOLD,
+	LINE_UNTOLD,
+	LINE_KEPT, /* untold, of a delivery: stays in bounce/ */
+};
+
+/* The last line of each recipient in bounce/. */
+struct last_lines {
+	uint8_t *of; /* enum line of each recipient */
+	uint32_t count;
+	bool alone; /* a report told of one recipient: VERP */
+	struct buf *kept;
+};
+
+static int
+note_untold(const struct reason *reason, void *arg)
+{
+	struct last_lines *l = arg;
+
+	if (reason->index < l->count)
+		l->of[reason->index] = LINE_UNTOLD;
+	return 0;
+}
+
+static void
+note_told(uint32_t index, void *arg)
+{
+	struct last_lines *l = arg;
+	uint32_t i;
+
+	l->alone |= index != REASON_ALL;
+	for (i = 0; i < l->count; i++)
+		if (l->of[i] != LINE_NONE &&
+		    (index == REASON_ALL || index == i))
+			l->of[i] = LINE_TOLD;
+}
+
+/* Lines in front of that of a report may be untold: of a report that had no
+ * room for more, and of one for one recipient. */
+static int
+find_last_lines(const struct spool *sp, uint64_t inode, uint32_t reports,
+    struct last_lines *l)
+{
+	int r = reason_read_told(sp, inode, note_untold, note_told, l);
+
+	if (r == 0 && !l->alone)
+		r = reason_read_after(sp, inode, reports, note_untold, l);
+	return r;
+}
+
+static int
+add_kept(const struct reason *reason, void *arg)
+{
+	struct last_lines *l = arg;
+
+	return reason->index < l->count && l->of[reason->index] == LINE_KEPT
+	    ? reason_format(reason, l->kept)
+	    : 0;
+}
+
 /* Deliveries that the sender was told of get a line again, for none is told
  * without one; their line of a report comes behind. */
 static int
-add_told(int fd, struct buf *lines)
+add_told(int fd, const struct queue_file *file, struct last_lines *l,
+    struct buf *lines)
 {
 	struct queue_rcpt_cursor cursor;
 	struct queue_rcpt rcpt;
-	struct queue_file file;
-	int r = queue_file_read(fd, &file);
+	int r;
 
-	if (r < 0)
-		return r;
-	queue_rcpt_begin(&cursor, &file);
+	queue_rcpt_begin(&cursor, file);
 	while ((r = queue_rcpt_next(&cursor, fd, &rcpt)) > 0) {
 		const struct reason line = { .index = rcpt.index,
 			.dsn = "",
@@ -62,10 +124,35 @@ add_told(int fd, struct buf *lines)
 		if (rcpt.mark != RCPT_DONE ||
 		    !dsn_wants(rcpt.dsn.notify, DSN_SUCCESS))
 			continue;
-		r = reason_format(&line, lines);
+		if (l->of[rcpt.index] == LINE_UNTOLD)
+			l->of[rcpt.index] = LINE_KEPT;
+		r = l->of[rcpt.index] == LINE_TOLD ? reason_format(&line, lines)
+						   : 0;
 		if (r < 0)
 			return r;
 	}
+	return r;
+}
+
+/* The lines of deliveries: those that were told, and those that were not. */
+static int
+add_deliveries(const struct spool *sp, uint64_t inode, int fd, uint32_t reports,
+    struct buf *told, struct buf *untold)
+{
+	struct last_lines l = { .kept = untold };
+	struct queue_file file;
+	int r = queue_file_read(fd, &file);
+
+	if (r < 0)
+		return r;
+	l.count = file.rcpt_count;
+	l.of = calloc(l.count, sizeof(*l.of));
+	r = l.of == NULL ? -ENOMEM : find_last_lines(sp, inode, reports, &l);
+	if (r == 0)
+		r = add_told(fd, &file, &l, told);
+	if (r == 0)
+		r = reason_read(sp, SPOOL_BOUNCE, inode, add_kept, &l);
+	free(l.of);
 	return r;
 }
 
@@ -75,19 +162,22 @@ static int
 forget_reasons(
     const struct spool *sp, const struct queue_id *id, int fd, bool warned)
 {
-	struct buf lines = { 0 };
+	struct buf lines = { 0 }, untold = { 0 };
 	uint32_t reports = 0;
 	int r = reason_count_reports(sp, id->inode, &reports);
 
 	if (r == 0 && reports > 0)
-		r = add_told(fd, &lines);
+		r = add_deliveries(sp, id->inode, fd, reports, &lines, &untold);
 	if (r == 0 && warned)
 		r = reason_format_warning(id, clock_wall(), "none", &lines);
 	else if (r == 0 && lines.len > 0)
 		r = reason_format_report(clock_wall(), "none", &lines);
 	if (r == 0)
+		r = buf_add(&lines, untold.data, untold.len);
+	if (r == 0)
 		r = reason_replace(sp, id->inode, &lines, warned);
 	buf_done(&lines);
+	buf_done(&untold);
 	return r;
 }
 

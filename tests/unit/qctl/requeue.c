@@ -121,6 +121,36 @@ Test(requeue, what_failed_is_forgotten)
 	cr_expect_eq(cut_queue_lines(&q, id.inode, 1, 0), 0);
 }
 
+/* Of two deliveries a report told of the first: one that had no room for more,
+ * or one of a VERP message.
+ * mutations: qctl/act/requeue.c: find_last_lines() looks for no part;
+ * note_told() takes each report for one of all. */
+Test(requeue, P1_a_delivery_that_no_report_told_is_told_later)
+{
+	struct queue_id id;
+	int i;
+
+	for (i = 0; i < 2; i++) {
+		id = cut_queue_put(&q, 3, DSN_SUCCESS | DSN_FAILURE);
+		cut_queue_marks(&q, SPOOL_INCOMING, id.inode, "DDF");
+		cr_assert_eq(
+		    spool_move(&q.sp, SPOOL_INCOMING, SPOOL_HOLD, id.inode), 0);
+		cut_queue_add_reason(&q, SPOOL_BOUNCE, id.inode, 0);
+		cut_queue_add_reason(&q, SPOOL_BOUNCE, id.inode, 2);
+		cut_queue_add_reason(&q, SPOOL_BOUNCE, id.inode, 1);
+		cr_assert_eq(i == 0 ? reason_add_part_report(
+					  &q.sp, id.inode, USEC_PER_SEC, "X", 2)
+				    : reason_add_rcpt_report(&q.sp, id.inode,
+					  USEC_PER_SEC, "X", 0),
+		    0);
+		cr_expect_eq(requeue_forget(&q.sp, &id), 0);
+		cr_expect_eq(cut_queue_lines(&q, id.inode, 0, 0), 1, "%d", i);
+		cr_expect_eq(cut_queue_lines(&q, id.inode, 0, 1), 0, "%d", i);
+		cr_expect_eq(cut_queue_lines(&q, id.inode, 1, 1), 1, "%d", i);
+		cr_expect_eq(cut_queue_lines(&q, id.inode, 2, 0), 0, "%d", i);
+	}
+}
+
 Test(requeue, nothing_is_left_where_nothing_was_told)
 {
 	const struct queue_id id = cut_queue_put(&q, 2, DSN_FAILURE);
