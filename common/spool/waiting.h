@@ -28,7 +28,7 @@ bool waiting_is_made(const struct spool *sp, uid_t owner);
 
 /* ---- accounts: all mail of one user, whose subordinate uids are others ----
  *
- * For one thread of a process. */
+ * One thread of a process calls these functions. */
 
 /* Reads the ranges of SUBUID_FILE. Failure: -errno of subuid_read(), and each
  * uid is an account of its own, as in a process that has not called this. */
