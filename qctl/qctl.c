@@ -223,7 +223,7 @@ command(struct task *t, int argc, char **argv)
 		r = note_selection(t, argc, argv);
 	if (r < 0)
 		code = usage(&t->options, r, &error);
-	else if (t->look != NULL && !look_shows(&t->options))
+	else if (t->look != NULL && !look_shows(&t->options, t->own_only))
 		code = task_complain(&t->options, EX_NOPERM, LOOK_DENIED);
 	else if (t->options.verb == VERB_HELP)
 		code = help(&t->options);

@@ -106,7 +106,9 @@ own_groups(gid_t **ret)
 bool
 look_is_own_share(int argc, char *const *argv)
 {
-	return (argc == 2 || argc == 3) && strcmp(argv[1], "shares") == 0 &&
+	return (argc == 2 || argc == 3) &&
+	    strcmp(base_name(argv[0]), "qctl") == 0 &&
+	    strcmp(argv[1], "shares") == 0 &&
 	    (argc == 2 || strcmp(argv[2], "--json") == 0);
 }
 
@@ -193,7 +195,7 @@ look_begin(
 }
 
 bool
-look_shows(const struct options *o)
+look_shows(const struct options *o, bool own_only)
 {
 	static const bool shows[NVERBS] = {
 		[VERB_LIST] = true,
@@ -205,7 +207,8 @@ look_shows(const struct options *o)
 		[VERB_READ] = true,
 	};
 
-	return shows[o->verb] && !o->content;
+	return shows[o->verb] && !o->content &&
+	    (!own_only || o->verb == VERB_SHARES);
 }
 
 /* ---- qctl ---- */
@@ -240,7 +243,7 @@ look_become(const struct conf *conf, const struct options *o, char *const *argv)
 	size_t n = 0;
 
 	/* Links are followed here: queue-look follows none. */
-	if (!look_shows(o) || is_open_to_all(o) ||
+	if (!look_shows(o, false) || is_open_to_all(o) ||
 	    reads_by_itself(conf->queue_base) ||
 	    realpath(conf->queue_base, base) == NULL ||
 	    conf_find_program(conf, PROGRAM, program) < 0)

@@ -178,6 +178,15 @@ class Shares(SystemTest):
     def rows(self, i, *words, **who):
         return [json.loads(line) for line in self.shares(i, "--json", *words, **who).splitlines()]
 
+    def no_face_shows_more(self, i):
+        """The caller of queue-look chooses the name, and with it how the words are read."""
+        for name in ("mailq", "sendmail", "postqueue", "postsuper", "qread", "x", "/qctl/mailq", ""):
+            for words in (["shares"], ["shares", "--json"]):
+                done = subprocess.run(["queue-look", str(i.base), name, *words], executable=i.dir / "queue-look",
+                                      capture_output=True, text=True, check=False, user=OTHER, group="nogroup",
+                                      extra_groups=[])
+                self.assertEqual((done.returncode, done.stdout), (77, ""), f"{name} {words}: {done.stderr}")
+
     @cost(10)
     def test_X24_who_sees_which_shares(self):
         i = self.instance(queues=2, routing="later.example smtp:127.0.0.1:1\n* local\n", conf=HOUR | {
@@ -211,6 +220,7 @@ class Shares(SystemTest):
         self.assertNotIn("nobody", said)
         for words in (["nobody"], ["--json", "nobody"], ["65534"], ["--", "nobody"], ["-c", str(i.conf_file), "nobody"]):
             self.shares(i, *words, user=OTHER, status=77)
+        self.no_face_shows_more(i)
         i.stop()
         self.assertIn("The instance does not run.", self.shares(i))
         # Drops of a time when nothing runs are counted beside the last walk.

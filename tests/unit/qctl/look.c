@@ -89,7 +89,7 @@ Test(look, readers)
 	}
 }
 
-Test(look, shows)
+Test(look, X24_shows)
 {
 	struct options o = { 0 };
 	unsigned verb, shown = 0;
@@ -97,16 +97,18 @@ Test(look, shows)
 	for (verb = 0; verb < NVERBS; verb++) {
 		o.verb = (enum verb)verb;
 		o.content = false;
-		shown += look_shows(&o) ? 1 : 0;
+		shown += look_shows(&o, false) ? 1 : 0;
+		cr_assert_eq(
+		    look_shows(&o, true), verb == VERB_SHARES, "%u", verb);
 		o.content = true;
-		cr_assert_not(look_shows(&o), "%u", verb);
+		cr_assert_not(look_shows(&o, false), "%u", verb);
 	}
 	cr_assert_eq(shown, 7);
 	o.content = false;
 	o.verb = VERB_ACT;
-	cr_assert_not(look_shows(&o));
+	cr_assert_not(look_shows(&o, false));
 	o.verb = VERB_CHECK;
-	cr_assert_not(look_shows(&o));
+	cr_assert_not(look_shows(&o, false));
 }
 
 /* The exit code of the child: the step that was not as it has to be. */

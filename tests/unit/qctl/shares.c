@@ -89,6 +89,11 @@ Test(shares, X24_words_of_who_is_no_reader)
 	} rows[] = {
 		{ { "qctl", "shares" }, true },
 		{ { "qctl", "shares", "--json" }, true },
+		{ { "/x/qctl", "shares" }, true },
+		{ { "mailq", "shares" }, false },
+		{ { "/qctl/mailq", "shares" }, false },
+		{ { "qread", "shares" }, false },
+		{ { "x", "shares" }, false },
 		{ { "qctl" }, false },
 		{ { "qctl", "list" }, false },
 		{ { "qctl", "shares", "root" }, false },
