@@ -3,13 +3,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <pwd.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "base/guard.h"
 #include "base/io.h"
+#include "qctl/read/user.h"
 #include "spool/reason.h"
 
 /* In the order in which mail goes through them: a message that moves on while
@@ -188,29 +187,11 @@ message_is_given_up(const struct message *m)
 	return marks > 0 && (marks & REASON_GIVEN_UP) != 0;
 }
 
-/* Modules of the name service would run with the rights of queue-look. */
-static const struct passwd *
-find_user(uid_t uid)
-{
-	FILE *f;
-	const struct passwd *pw;
-
-	if (!guard_is_secure())
-		return getpwuid(uid);
-	f = fopen("/etc/passwd", "re");
-	if (f == NULL)
-		return NULL;
-	while ((pw = fgetpwent(f)) != NULL && pw->pw_uid != uid)
-		;
-	(void)fclose(f);
-	return pw;
-}
-
 int
 message_hold(const struct message *m, struct hold_note *ret_note,
     char ret_who[static MESSAGE_WHO_SIZE])
 {
-	const struct passwd *user;
+	const char *user;
 	struct queue_id id;
 	int r;
 
@@ -220,9 +201,9 @@ message_hold(const struct message *m, struct hold_note *ret_note,
 	r = hold_note_read(m->sp, &id, ret_note);
 	if (r < 0)
 		return r;
-	user = find_user(ret_note->uid);
-	if (user != NULL)
-		snprintf(ret_who, MESSAGE_WHO_SIZE, "%s", user->pw_name);
+	user = user_name(ret_note->uid);
+	if (*user != '\0')
+		snprintf(ret_who, MESSAGE_WHO_SIZE, "%s", user);
 	else
 		snprintf(ret_who, MESSAGE_WHO_SIZE, "uid %u",
 		    (unsigned)ret_note->uid);

@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +12,7 @@
 #include "base/domain.h"
 #include "base/text.h"
 #include "base/verp.h"
+#include "qctl/read/user.h"
 
 #define AGES         10 /* 5, 10, … 1280 minutes, and more */
 #define FIRST_AGE    (5 * 60 * USEC_PER_SEC)
@@ -183,18 +183,15 @@ label_sender(const struct shape_row *row, char label[LABEL_SIZE])
 }
 
 static const char *
-user_name(const struct shape_row *row)
+name_of(const struct shape_row *row)
 {
-	const struct passwd *user =
-	    getpwuid((uid_t)strtoul(row->name, NULL, 10));
-
-	return user == NULL ? "" : user->pw_name;
+	return user_name((uid_t)strtoul(row->name, NULL, 10));
 }
 
 static void
 label_uid(const struct shape_row *row, char label[LABEL_SIZE])
 {
-	const char *user = user_name(row);
+	const char *user = name_of(row);
 
 	if (*user == '\0')
 		snprintf(label, LABEL_SIZE, "%s", row->name);
@@ -213,7 +210,7 @@ value_uid(const struct shape_row *row, struct buf *out)
 {
 	int r = buf_printf(out, "%s, \"user\": ", row->name);
 
-	return r < 0 ? r : json_add_string(out, user_name(row));
+	return r < 0 ? r : json_add_string(out, name_of(row));
 }
 
 /* Keys of rows: the value of --by, the first member of a JSON object, and how a

@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <pwd.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -11,6 +10,7 @@
 #include "base/clock.h"
 #include "base/io.h"
 #include "base/text.h"
+#include "qctl/read/user.h"
 
 /* ---- order ---- */
 
@@ -115,14 +115,6 @@ static bool
 is_known(const struct share_row *row, size_t i)
 {
 	return row->knows_door || (i != SHARE_RATE && i != SHARE_UNDER_WAY);
-}
-
-static const char *
-user_name(uid_t uid)
-{
-	const struct passwd *pw = getpwuid(uid);
-
-	return pw == NULL ? "" : pw->pw_name;
 }
 
 static int

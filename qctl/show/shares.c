@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +14,7 @@
 #include "base/subuid.h"
 #include "ipc/page.h"
 #include "qctl/read/look.h"
+#include "qctl/read/user.h"
 #include "qctl/show/explain.h"
 #include "spool/waiting.h"
 
@@ -236,7 +236,7 @@ find_account(const struct task *t, uid_t *ret)
 {
 	const char *word =
 	    t->options.sites.npatterns > 0 ? t->options.sites.patterns[0] : "";
-	const struct passwd *pw = *word == '\0' ? NULL : getpwnam(word);
+	const struct passwd *pw = *word == '\0' ? NULL : user_by_name(word);
 	uint64_t uid;
 
 	if (t->own_only)

@@ -120,6 +120,22 @@ class StoppedReaders(SystemTest):
         i.stop()
         self.audit(i, "qctl", "explain", one)
 
+    @unittest.skipUnless(shutil.which("strace"), "needs strace")
+    def test_X24_attack_8_names_of_users(self):
+        """The names of users of `shares` and `shape` come from /etc/passwd, by no name service."""
+        for group in ("nogroup", ""):  # a reader, and who is none
+            i = self.later(reader_group=group)
+            i.inject(HELLO, "secret@later.example", uid=54321)
+            wait(lambda: len(i.files("deferred")) == 1, what="deferred")
+            wait(lambda: '"uid": 54321' in self.qctl(i, "shares", "--json"), what="the counts of a walk")
+            for words in ([], ["--json"]) if group == "" else ([], ["--json"], ["nobody"], ["54321"]):
+                said = self.audit(i, "qctl", "shares", *words)
+                self.assertIn("54321" if group and "nobody" not in words else "nobody", said)
+            if group:
+                self.assertIn("54321", self.audit(i, "qctl", "shape", "--by", "uid"))
+                self.assertIn("54321", self.audit(i, "qctl", "shape", "--by", "uid", "--json"))
+            i.stop()
+
     def audit(self, i, name, *words):
         trace = i.dir / "trace"
         done = subprocess.run(["strace", "-f", "-u", "nobody", "-o", trace, "-e", "signal=none", i.dir / "queue-look",
