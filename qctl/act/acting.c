@@ -80,13 +80,19 @@ tell_marked(const struct task *t)
 		    program, marked, marked == 1 ? " is" : "s are");
 }
 
-/* Messages that were found, and that nobody misses. */
+/* Messages that are not there any more, or may be where nothing could be read.
+ */
 static void
 tell_gone(const struct task *t)
 {
-	const unsigned long long gone = t->tally.gone;
+	const unsigned long long gone = t->tally.gone, lost = t->unfound;
 	const bool one = gone == 1;
 
+	if (lost > 0)
+		fprintf(stderr,
+		    "%s: %llu message%s not found; what cannot be read was "
+		    "not searched: run the command again\n",
+		    t->options.program, lost, lost == 1 ? " was" : "s were");
 	if (gone > 0 && t->options.act == ACT_SPREAD)
 		fprintf(stderr, "%s: %llu message%s not wait any more\n",
 		    t->options.program, gone, one ? " does" : "s do");
@@ -216,7 +222,7 @@ act_on_all(struct task *t, const uint32_t *queues, size_t count,
 
 	for (round = 0; r == 0 && round < ROUNDS; round++) {
 		if (round > 0 && t->ntargets == 0)
-			return 0;
+			break;
 		r = act_once(t, queues, count, &totals);
 		add_totals(all, &totals);
 		totals = (struct worker_totals){ 0 };
@@ -231,6 +237,7 @@ act_on_all(struct task *t, const uint32_t *queues, size_t count,
 		    t->options.program, t->ntargets, text_plural(t->ntargets));
 		all->troubled++;
 	}
+	/* A row that was lost is a message that may have been missed. */
 	return r < 0 ? r : t->error;
 }
 

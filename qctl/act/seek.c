@@ -44,10 +44,14 @@ seek_in_queue(struct worker *w, void *arg)
 	const struct task *t = arg;
 	struct spool sp;
 	size_t i;
-	int r = spool_open(&sp, &spool_sys_real, t->base, w->queue);
+	const int opened = spool_open(&sp, &spool_sys_real, t->base, w->queue);
+	int error, r = opened;
 
-	for (i = 0; r == 0 && i < t->ngone; i++)
-		r = seek_one(w, &sp, t, i);
+	/* A file that cannot be read hides no other. */
+	for (i = 0; opened == 0 && i < t->ngone; i++) {
+		error = seek_one(w, &sp, t, i);
+		r = r == 0 ? error : r;
+	}
 	if (r < 0)
 		worker_note(w, "%s", strerror(-r));
 	spool_close(&sp);
@@ -90,32 +94,37 @@ take_found(uint32_t queue, const void *data, size_t len, void *arg)
 }
 
 /* A message that a filter met and that was delivered is none of those that are
- * meant any more. A message that was named is missed. */
+ * meant any more. A message that was named is missed. all: all queues could be
+ * searched. */
 static void
-count_gone(
-    struct task *t, const struct target *gone, struct worker_totals *totals)
+count_gone(struct task *t, const struct target *gone, bool all,
+    struct worker_totals *totals)
 {
 	char id[QUEUE_ID_SIZE];
 
-	t->tally.gone++;
+	if (all)
+		t->tally.gone++;
+	else
+		t->unfound++;
 	if (t->options.select.nids == 0)
 		return;
 	queue_id_format(&gone->id, id);
-	fprintf(stderr, "%s: %s: no such message any more\n",
-	    t->options.program, id);
+	fprintf(stderr, "%s: %s: %s\n", t->options.program, id,
+	    all ? "no such message any more" : "was not found");
 	totals->troubled++;
 }
 
 static int
 take_targets(struct task *t, struct worker_totals *totals)
 {
+	const bool all = totals->silent + totals->troubled == 0;
 	size_t i;
 	int r = 0;
 
 	t->ntargets = 0;
 	for (i = 0; i < t->ngone && r == 0; i++)
 		if (t->gone[i].dir == SPOOL_NDIRS)
-			count_gone(t, &t->gone[i], totals);
+			count_gone(t, &t->gone[i], all, totals);
 		else
 			r = targets_add(&t->targets, &t->ntargets,
 			    &t->targets_cap, &t->gone[i]);

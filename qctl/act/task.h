@@ -52,6 +52,9 @@ struct task {
 	size_t ntargets, targets_cap;
 	struct target *gone; /* that were not where they were seen; seek.c */
 	size_t ngone, gone_cap;
+	/* Messages that were not found while a queue, or a file, could not be
+	 * read. */
+	uint64_t unfound;
 	struct buf selection; /* the words, for the log */
 	struct tally tally;
 };

@@ -5,7 +5,10 @@
 
 #include <criterion/criterion.h>
 #include <criterion/redirect.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
+#include <sysexits.h>
 #include <unistd.h>
 
 #include "qctl/act/task.h"
@@ -100,4 +103,58 @@ Test(seek, A14_a_named_message_that_is_nowhere_is_missed)
 	/* Nothing is gone: nothing is looked for. */
 	cr_assert_eq(seek_targets(&t, queues, ARRAY_LEN(queues), &totals), 0);
 	cr_expect_eq(t.tally.gone, 1);
+}
+
+static void
+damage(const struct queue_id *id)
+{
+	int fd = spool_open_file(&q.sp, SPOOL_INCOMING, id->inode, O_RDWR);
+
+	cr_assert_geq(fd, 0);
+	cr_assert_eq(ftruncate(fd, 10), 0);
+	close(fd);
+}
+
+/* mutation: qctl/act/seek.c: the search ends at the first bad file. */
+Test(seek, A14_a_bad_file_hides_no_message_behind_it)
+{
+	const struct queue_id bad = cut_queue_put(&q, 1, 0),
+			      good = cut_queue_put(&q, 1, 0);
+
+	damage(&bad);
+	say_gone(&bad);
+	say_gone(&good);
+	cr_assert_eq(seek_targets(&t, queues, ARRAY_LEN(queues), &totals), 0);
+	cr_assert_eq(t.ntargets, 1);
+	cr_expect_eq(t.targets[0].id.inode, good.inode);
+	cr_expect_eq(totals.troubled, 1);
+	/* Nobody knows that the message was delivered or removed. */
+	cr_expect_eq(t.tally.gone, 0);
+	cr_expect_eq(t.unfound, 1);
+}
+
+/* A named message adds one trouble, whichever was before. */
+Test(seek, A14_what_was_not_found_is_not_told_as_gone)
+{
+	const struct queue_id bad = cut_queue_put(&q, 1, 0);
+
+	cr_redirect_stderr();
+	damage(&bad);
+	t.options.select.nids = 1;
+	say_gone(&bad);
+	cr_assert_eq(seek_targets(&t, queues, 1, &totals), 0);
+	cr_expect_eq(totals.troubled, 2);
+	cr_expect_eq(t.tally.gone, 0);
+	cr_expect_eq(t.unfound, 1);
+}
+
+/* mutation: qctl/act/acting.c: act_on_all() forgets the error of a row. */
+Test(seek, A13_a_row_without_memory_is_an_error)
+{
+	cr_redirect_stderr();
+	t.options.yes = true;
+	t.options.select.nids = 1;
+	cr_expect_eq(task_act_all(&t, queues, ARRAY_LEN(queues)), EX_OK);
+	t.error = -ENOMEM;
+	cr_expect_eq(task_act_all(&t, queues, ARRAY_LEN(queues)), EX_OSERR);
 }
