@@ -5,6 +5,7 @@
 #include <limits.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -16,7 +17,6 @@
 #include "base/io.h"
 
 #define PROGRAM_FILES 1024
-#define CHILDREN_READ 4096 /* octets of the list, of a round */
 
 enum stage {
 	STAGE_RUNS,
@@ -238,14 +238,32 @@ has_ended(struct run *r)
 	    si.si_pid == r->pid;
 }
 
+/* Orphans of the program that have ended count in the limits of processes until
+ * they are reaped. */
+static void
+reap_orphans(const struct run *r)
+{
+	siginfo_t si = { 0 };
+
+	while (clock_mono() < r->deadline &&
+	    waitid(P_ALL, 0, &si, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+	    si.si_pid != 0 && si.si_pid != r->pid) {
+		(void)waitpid(si.si_pid, NULL, WNOHANG);
+		si.si_pid = 0;
+	}
+}
+
 static void
 take_signal(struct run *r)
 {
 	struct signalfd_siginfo si;
 
-	if (read(r->sig, &si, sizeof(si)) == (ssize_t)sizeof(si) &&
-	    si.ssi_signo == SIGTERM)
+	if (read(r->sig, &si, sizeof(si)) != (ssize_t)sizeof(si))
+		return;
+	if (si.ssi_signo == SIGTERM)
 		end_early(r, "the mail system stops", STAGE_ASKED);
+	else
+		reap_orphans(r);
 }
 
 static void
@@ -302,19 +320,15 @@ wait_for_end(struct run *r)
 static unsigned
 kill_children(void)
 {
-	char list[CHILDREN_READ + 1], *at = list, *end;
-	int fd = open("/proc/thread-self/children", O_RDONLY | O_CLOEXEC);
-	int64_t len = fd < 0 ? 0 : io_read_all(fd, list, CHILDREN_READ);
+	FILE *f = fopen("/proc/thread-self/children", "re");
 	unsigned killed = 0;
-	long pid;
+	int pid;
 
-	io_close(&fd);
-	list[len < 0 ? 0 : len] = '\0';
-	/* Each number has a blank behind it: one without is cut. */
-	while ((pid = strtol(at, &end, 10)) > 0 && *end == ' ') {
+	/* Processes that may not be killed can be any number, at the head. */
+	while (f != NULL && fscanf(f, "%9d", &pid) == 1)
 		killed += kill((pid_t)pid, SIGKILL) == 0;
-		at = end;
-	}
+	if (f != NULL)
+		(void)fclose(f);
 	return killed;
 }
 

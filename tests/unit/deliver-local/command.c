@@ -324,3 +324,81 @@ Test(command, X27_processes_of_other_sessions_end_with_the_program,
 		cr_assert_eq(unlink(scratch_path("fence")), 0);
 	}
 }
+
+/* The program waits until nothing but itself is a child of its parent, in any
+ * state. mutation: deliver-local/command.c, orphans are reaped at the end. */
+Test(command, X27_orphans_that_end_are_reaped_at_once, .fini = scratch_done)
+{
+	struct verdict v;
+
+	limit = 10 * USEC_PER_SEC;
+	run("for i in 1 2 3 4 5 6 7 8 9; do (: &); (: &); done\n"
+	    "until read -r all </proc/$PPID/task/$PPID/children; "
+	    "test \"$all\" = $$; do :; done",
+	    &v);
+	cr_expect_eq(v.outcome, AGENT_SENT, "%s", v.text);
+}
+
+/* Children of root, as of programs that are set-user-id root. They end with the
+ * write end of the pipe. */
+static int
+start_others(unsigned count)
+{
+	int ends[2];
+	char byte;
+
+	cr_assert_eq(pipe2(ends, O_CLOEXEC), 0);
+	while (count-- > 0) {
+		pid_t pid = fork();
+
+		cr_assert_geq(pid, 0);
+		if (pid == 0) {
+			close(ends[1]);
+			_exit(read(ends[0], &byte, 1) == 0 ? 0 : 1);
+		}
+	}
+	close(ends[0]);
+	return ends[1];
+}
+
+/* mutation: deliver-local/command.c, the list is read to 4096 octets. */
+Test(
+    command, P17_children_behind_many_of_others_are_ended, .fini = scratch_done)
+{
+	char sh[] = "/bin/sh", c[] = "-c", script[256];
+	char *argv[] = { sh, c, script, NULL };
+	const struct command command = { .name = "x",
+		.argv = argv,
+		.envp = environment,
+		.home = scratch(),
+		.limit = limit };
+	const uid_t nobody = 65534;
+	struct pollfd p = { .events = POLLIN };
+	struct message m;
+	struct verdict v;
+	int others;
+
+	if (geteuid() != 0)
+		cr_skip_test("only root has children of others");
+	cr_assert_eq(chown(scratch(), nobody, (gid_t)-1), 0);
+	scratch_message(&m, "s@x", "bob@x", TEXT("Subject: x\n\nbody"));
+	block_signals();
+	others = start_others(1100); /* with four octets each, above 4096 */
+	cr_assert_eq(mkfifo(scratch_path("fence"), 0666), 0);
+	cr_assert_eq(chown(scratch_path("fence"), nobody, (gid_t)-1), 0);
+	fence[0] =
+	    open(scratch_path("fence"), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+	fence[1] = open(scratch_path("fence"), O_WRONLY | O_CLOEXEC);
+	cr_assert(fence[0] >= 0 && fence[1] >= 0);
+	snprintf(script, sizeof(script), "exec 9>%s; setsid sleep 20 & exit 0",
+	    scratch_path("fence"));
+	p.fd = fence[0];
+	cr_assert_eq(setresuid(nobody, nobody, 0), 0);
+	command_run(&command, &m, &v);
+	cr_assert_eq(setresuid(0, 0, 0), 0);
+	cr_expect_eq(v.outcome, AGENT_SENT, "%s", v.text);
+	close(fence[1]);
+	cr_expect_eq(poll(&p, 1, 0), 1, "a process is left");
+	close(others);
+	scratch_message_done(&m);
+}
