@@ -144,13 +144,14 @@ count(const struct charge *c, struct use *ret)
 
 int
 charge_begin(struct charge *c, const struct conf *conf, const struct spool *sp,
-    uid_t submitter)
+    uid_t submitter, bool is_expansion)
 {
 	const int r = use_accounts_read(SUBUID_FILE);
 
 	*c = (struct charge){ .conf = conf,
 		.sp = sp,
 		.account = waiting_account(submitter),
+		.parent_made = is_expansion,
 		.file = -1,
 		.slot = CHARGE_SLOTS };
 	if (r < 0)
@@ -178,7 +179,7 @@ charge_more(struct charge *c, uint64_t bytes)
 	r = fill_slot(c, 0);
 	if (r == 0)
 		r = count(c, &there);
-	if (r < 0 || there.made == 0 ||
+	if (r < 0 || there.made <= c->parent_made ||
 	    use_check(c->conf, c->account, &there, &c->own, c->reason) == 0)
 		return r;
 	return -EUSERS;

@@ -290,8 +290,9 @@ prepare(struct run *u)
 
 	if (r == 0)
 		r = at(u, "count the mail of its user",
-		    charge_begin(
-			&u->charge, u->x->conf, u->x->sp, u->parent.submitter));
+		    charge_begin(&u->charge, u->x->conf, u->x->sp,
+			u->parent.submitter,
+			(u->parent.file.flags & QUEUE_FILE_EXPANDED) != 0));
 	if (r == 0)
 		r = write_messages(u);
 	if (r == 0 && u->nmessages > 0)

@@ -205,8 +205,8 @@ int parent_take(const struct expansion *x, struct parent *ret_parent);
  * other.
  *
  * A user who is over a share may have one expansion at a time in the system:
- * when none of the messages that the system made for the user is left, the next
- * one goes on. Without that rule, messages that fill a share and have to be
+ * when no message of an earlier expansion is left but the parent, the next one
+ * goes on. Without that rule, messages that fill a share and have to be
  * expanded before they go would wait for each other. */
 
 #define CHARGE_SLOTS 1024
@@ -216,16 +216,18 @@ struct charge {
 	const struct conf *conf;
 	const struct spool *sp;
 	uid_t account;
-	bool counted;   /* else no limit is on this user */
-	int file;       /* lock/expanding, or -1 */
-	uint32_t slot;  /* CHARGE_SLOTS: none is free */
-	struct use own; /* of this expansion */
+	bool counted;         /* else no limit is on this user */
+	uint64_t parent_made; /* 1: the parent is an expansion; 0 */
+	int file;             /* lock/expanding, or -1 */
+	uint32_t slot;        /* CHARGE_SLOTS: none is free */
+	struct use own;       /* of this expansion */
 	char reason[USE_REASON_SIZE];
 };
 
-/* -errno of lock/expanding. charge_end() always. */
+/* is_expansion: the parent is one, and among those that are counted. -errno of
+ * lock/expanding. charge_end() always. */
 int charge_begin(struct charge *c, const struct conf *conf,
-    const struct spool *sp, uid_t submitter);
+    const struct spool *sp, uid_t submitter, bool is_expansion);
 /* One more message of so many bytes is about to be written. -EUSERS with the
  * reason: a share does not allow it. */
 int charge_more(struct charge *c, uint64_t bytes);

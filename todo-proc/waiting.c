@@ -68,16 +68,23 @@ waiting_init(struct todo *t)
 	take_old_counts(t);
 }
 
+static bool
+is_expansion(const struct queue_file *file)
+{
+	return (file->flags & QUEUE_FILE_EXPANDED) != 0;
+}
+
 /* Only files that the system wrote are opened: relayed mail, which is root's or
  * a listener's, costs no more than its fstatat(). */
 static uid_t
 submitter_of(const struct spool *sp, enum spool_dir dir, uint64_t inode,
-    const struct stat *st)
+    const struct stat *st, uint64_t *ret_made)
 {
 	struct queue_file file = { .uid = st->st_uid };
 	struct stat opened;
 	int fd;
 
+	*ret_made = 0;
 	if (!waiting_is_made(sp, st->st_uid))
 		return waiting_submitter(sp, st->st_uid, st->st_uid);
 	fd = spool_open_stat(sp, dir, inode, O_RDONLY, &opened);
@@ -85,6 +92,8 @@ submitter_of(const struct spool *sp, enum spool_dir dir, uint64_t inode,
 		return st->st_uid;
 	if (queue_file_trailer(fd, (uint64_t)opened.st_size, &file) < 0)
 		file.uid = st->st_uid;
+	else
+		*ret_made = is_expansion(&file);
 	io_close(&fd);
 	return waiting_submitter(sp, opened.st_uid, file.uid);
 }
@@ -93,6 +102,7 @@ static void
 look(const struct spool *sp, enum spool_dir dir, struct walk_found *found)
 {
 	char leaf[SPOOL_PATH_MAX];
+	struct waiting_user one = { .messages = 1 };
 	struct stat st;
 
 	found->u.one.messages = 0;
@@ -101,12 +111,9 @@ look(const struct spool *sp, enum spool_dir dir, struct walk_found *found)
 	spool_leaf(sp, dir, found->item.inode, leaf, sizeof(leaf));
 	if (fstatat(sp->dir[dir], leaf, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return;
-	found->u.one = (struct waiting_user){
-		.uid = submitter_of(sp, dir, found->item.inode, &st),
-		.messages = 1,
-		.bytes = (uint64_t)st.st_size,
-		.made = waiting_is_made(sp, st.st_uid),
-	};
+	one.uid = submitter_of(sp, dir, found->item.inode, &st, &one.made);
+	one.bytes = (uint64_t)st.st_size;
+	found->u.one = one;
 }
 
 static void
@@ -241,7 +248,7 @@ waiting_offered(struct todo *t, const struct examine_task *e)
 	came(t,
 	    &(struct waiting_user){
 		waiting_submitter(sp, e->owner, e->file.uid), 1, e->file.size,
-		1 });
+		is_expansion(&e->file) });
 }
 
 void

@@ -40,7 +40,7 @@ uid_t waiting_account(uid_t uid);
 struct waiting_user {
 	uid_t uid; /* the submitter; of waiting_read() the account */
 	uint64_t messages, bytes;
-	uint64_t made; /* number of those messages that the system wrote */
+	uint64_t made; /* number of those messages that are expansions */
 };
 
 /* Sorts the rows. Each name has the old table or the new one. */

@@ -11,8 +11,7 @@
 
 struct use {
 	uint64_t messages, bytes, inodes;
-	/* Number of those messages that the system wrote: expansions of the
-	 * user's mail, and reports about it. */
+	/* number of those messages that are expansions of the user's mail */
 	uint64_t made;
 };
 

@@ -186,7 +186,7 @@ share_row_object(struct buf *out, const struct share_row *row,
 		r = add_member(out, row, i);
 	return r < 0 ? r
 		     : buf_printf(out,
-			   ", \"made_by_system\": %" PRIu64
+			   ", \"expansions\": %" PRIu64
 			   ", \"counted_at\": %" PRId64 ", \"running\": %s}\n",
 			   row->use.made, when->walked_wall / USEC_PER_SEC,
 			   when->is_running ? "true" : "false");

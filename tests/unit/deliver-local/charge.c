@@ -61,7 +61,7 @@ counted(uint64_t messages, uint64_t bytes, uint64_t made)
 static int
 more(struct charge *c, const struct spool *queue, uint64_t bytes)
 {
-	cr_assert_eq(charge_begin(c, &conf, queue, USER), 0);
+	cr_assert_eq(charge_begin(c, &conf, queue, USER, false), 0);
 	return charge_more(c, bytes);
 }
 
@@ -169,6 +169,25 @@ Test(charge, X23_one_expansion_at_a_time_goes_on)
 	charge_end(&charge, false);
 }
 
+/* The message of an alias goes to an account with a forward file.
+ * mutation: the parent counts against its own expansion. */
+Test(charge, X23_an_expansion_that_has_to_be_expanded_goes_on)
+{
+	struct charge other;
+
+	counted(20, 5000, 1);
+	cr_assert_eq(charge_begin(&charge, &conf, &sp[0], USER, true), 0);
+	cr_expect_eq(charge_more(&charge, 100), 0);
+	cr_assert_eq(charge_begin(&other, &conf, &sp[1], USER, true), 0);
+	cr_expect_eq(charge_more(&other, 100), -EUSERS, "one at a time");
+	charge_end(&other, false);
+	charge_end(&charge, false);
+	counted(20, 5000, 2);
+	cr_assert_eq(charge_begin(&charge, &conf, &sp[0], USER, true), 0);
+	cr_expect_eq(charge_more(&charge, 100), -EUSERS);
+	charge_end(&charge, false);
+}
+
 Test(charge, X20_no_limit_is_on_the_system)
 {
 	static const uid_t free_users[] = { 0, 4712 };
@@ -177,7 +196,8 @@ Test(charge, X20_no_limit_is_on_the_system)
 	counted(1000, 0, 1000);
 	for (i = 0; i < ARRAY_LEN(free_users); i++) {
 		cr_assert_eq(
-		    charge_begin(&charge, &conf, &sp[0], free_users[i]), 0);
+		    charge_begin(&charge, &conf, &sp[0], free_users[i], false),
+		    0);
 		cr_expect_eq(charge_more(&charge, 1 << 30), 0);
 		charge_end(&charge, true);
 	}

@@ -61,7 +61,7 @@ Test(shares, json)
 	    "\"bytes_limit\": 1073741824, \"files\": 20, "
 	    "\"files_limit\": null, \"rate\": null, \"rate_limit\": 1200, "
 	    "\"under_way\": null, \"under_way_limit\": 20, "
-	    "\"made_by_system\": 7, \"counted_at\": 1700000000, "
+	    "\"expansions\": 7, \"counted_at\": 1700000000, "
 	    "\"running\": true}\n");
 }
 

@@ -81,11 +81,15 @@ share_queue(void)
 	return own;
 }
 
-/* A message with this uid in its trailer; as root a file of `owner`. */
+static uint32_t flags = QUEUE_FILE_EXPANDED;
+
+/* A message with these flags and this uid in its trailer; as root a file of
+ * `owner`. */
 static uint64_t
 put(enum spool_dir dir, uint32_t uid, uid_t owner)
 {
-	const struct accept_options options = { .dir = SPOOL_INCOMING };
+	const struct accept_options options = { .dir = SPOOL_INCOMING,
+		.flags = flags };
 	struct queue_id id;
 	struct accept a;
 
@@ -185,6 +189,25 @@ Test(waiting, X21_what_the_system_made_counts_when_it_is_offered)
 	(void)waiting_work(&w.t);
 	expect_row(USER, 2, 2);
 	cr_expect(w.t.waiting.wanted, "a walk");
+}
+
+/* mutation: waiting_offered() counts each file of the system as an expansion.
+ */
+Test(waiting, X23_a_report_is_no_expansion)
+{
+	const uid_t own = share_queue();
+
+	flags = QUEUE_FILE_REPORT;
+	put(SPOOL_DEFERRED, USER, own);
+	finish_walk();
+	expect_row(USER, 1, 0);
+	world_link(&w);
+	world_bell(&w, put(SPOOL_INCOMING, OTHER, own));
+	world_credit(&w, 1);
+	w.t.waiting.published_at = 0;
+	w.t.waiting.not_before = USEC_NEVER; /* no walk */
+	(void)waiting_work(&w.t);
+	expect_row(OTHER, 1, 0);
 }
 
 Test(waiting, X21_what_a_walk_has_counted_is_not_counted_again)
