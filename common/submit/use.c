@@ -164,7 +164,7 @@ is_late(const struct conf *conf, const struct sched_page *sched, uint32_t queue)
 	return queue_page_read_owned(
 		   conf->instance, queue, sched->qmails_uid, &page) == 0 &&
 	    page.queue == queue &&
-	    queue_page_disk_late(&page, clock_mono()) >= DISK_SLOW;
+	    queue_page_disk_late(&page, clock_mono()) >= DISK_LATE;
 }
 
 static int

@@ -18,11 +18,12 @@ struct use {
 void use_add(struct use *to, const struct use *more);
 
 /* Calls each() with every queue of the instance. sp, the queue of the caller,
- * is read whatever state the supervisor gives it; another queue that the
- * supervisor has put aside, or whose page shows a disk that lets calls wait, is
- * not, since the disk may not answer. An error of
- * each() is forgotten, so that a broken disk is no fault of the user, unless
- * limits of this process are the cause: then -errno. */
+ * is read whatever state the supervisor gives it. Another queue that the
+ * supervisor has put aside, or whose page shows a disk that is late, is not,
+ * since the disk may not answer. A disk that is slow alone is read, or a user
+ * could make a disk slow to have mail uncounted. An error of each() is
+ * forgotten, so that a broken disk is no fault of the user, unless limits of
+ * this process are the cause: then -errno. */
 int use_each_queue(const struct conf *conf, const struct spool *sp,
     int (*each)(void *arg, const struct spool *sp), void *arg);
 /* waiting_accounts_read(), before the calls below. A file that cannot be read
