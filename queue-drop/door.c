@@ -398,11 +398,15 @@ take_records(struct door *d)
 static int
 commit(struct door *d, struct queue_id *ret_id)
 {
+	/* A file with a temporary name is counted by its name. */
+	const uint64_t bytes = d->accept.temp_name[0] == '\0'
+	    ? d->accept.writer.file.content_len
+	    : 0;
 	sigset_t all;
 	int r;
 
 	share_pause(&d->share, &d->sp);
-	if (share_pay(&d->share) < 0)
+	if (share_pay(&d->share, &d->sp, bytes) < 0)
 		return refuse_share(d);
 	sigfillset(&all);
 	(void)sigprocmask(SIG_BLOCK, &all, NULL);

@@ -68,8 +68,9 @@ struct share {
 	bool counted; /* else this user is free */
 	int file;     /* QUEUE_BASE/users/UID, or -1 */
 	uint32_t slot, slots;
-	struct use use; /* without submissions under way */
-	uint64_t told;  /* bytes, in our slot */
+	struct use use;    /* without submissions under way */
+	usec_t counted_at; /* CLOCK_MONOTONIC, of use */
+	uint64_t told;     /* bytes, in our slot */
 	int error; /* -errno of QUEUE_BASE/users/UID; 0: a limit is reached */
 	char reason[USE_REASON_SIZE];
 };
@@ -84,8 +85,10 @@ int share_grows(struct share *s, uint64_t bytes);
  * picked up. Of any user, also one that is not counted. */
 #define FLOW_DROPS 20
 void share_pause(const struct share *s, const struct spool *sp);
-/* The message is whole and about to be accepted: it counts for the rate. */
-int share_pay(struct share *s);
+/* The message is whole and about to be accepted: it counts for the rate. What
+ * waits is counted anew where the message is large, or took a second or more.
+ * bytes: of the message, as far as no file in maildrop/ has them. */
+int share_pay(struct share *s, const struct spool *sp, uint64_t bytes);
 void share_done(struct share *s);
 
 /* ---- door ---- */

@@ -17,9 +17,10 @@
 #include "base/subuid.h"
 #include "spool/waiting.h"
 
-#define SLOT_WAIT  10 /* seconds, for a slot or the rate */
-#define TELL_EVERY ((uint64_t)1 << 20)
-#define FLOW_LOOK  (20 * USEC_PER_MSEC)
+#define SLOT_WAIT   10 /* seconds, for a slot or the rate */
+#define TELL_EVERY  ((uint64_t)1 << 20)
+#define COUNT_HOLDS USEC_PER_SEC
+#define FLOW_LOOK   (20 * USEC_PER_MSEC)
 
 static int refuse(struct share *s, const char *fmt, ...) PRINTF(2, 3);
 static int
@@ -60,7 +61,7 @@ lock_within(int fd, off_t at, unsigned seconds)
 
 /* ---- slots ---- */
 
-/* bytes + 1 of the message that is being read; 0: nothing. */
+/* bytes + 1 of the message that is being read. */
 static int
 tell(struct share *s, uint64_t value)
 {
@@ -71,7 +72,8 @@ tell(struct share *s, uint64_t value)
 	if (n == sizeof(value))
 		return 0;
 	s->error = n < 0 ? -errno : -ENOSPC;
-	return s->error;
+	return refuse(s, "the file users/%u cannot be written: %s",
+	    (unsigned)s->uid, strerror(-s->error));
 }
 
 static int
@@ -92,10 +94,7 @@ take_slot(struct share *s)
 		    "%" PRIu32 " submissions of uid %u are under way "
 		    "(user_process_limit)",
 		    s->slots, (unsigned)s->uid);
-	if (tell(s, 1) < 0)
-		return refuse(
-		    s, "users/%u: cannot be written", (unsigned)s->uid);
-	return 0;
+	return tell(s, 1);
 }
 
 /* ---- the rate ---- */
@@ -136,21 +135,27 @@ check_rate(struct share *s, bool pay)
 	(void)use_lock(s->file, F_OFD_SETLK, USE_LOCK_RATE, F_UNLCK);
 	if (r == 0)
 		return 0;
-	return refuse(s,
-	    "uid %u submits more than %" PRIu32
-	    " messages a minute (user_message_rate)",
-	    (unsigned)s->uid, s->conf->user_message_rate);
+	if (r == -EAGAIN)
+		return refuse(s,
+		    "uid %u submits more than %" PRIu32
+		    " messages a minute (user_message_rate)",
+		    (unsigned)s->uid, s->conf->user_message_rate);
+	if (r == -EINTR)
+		return refuse(s,
+		    "another submission locks the file users/%u; try again",
+		    (unsigned)s->uid);
+	return refuse(s, "the file users/%u cannot be written: %s",
+	    (unsigned)s->uid, strerror(-r));
 }
 
 /* ---- waiting mail ---- */
 
 /* May `own` come to what the user has, other submissions under way included? */
 static int
-check_use(struct share *s, const struct use *own)
+check_use(struct share *s, const struct use *doors, const struct use *own)
 {
-	struct use there;
+	struct use there = *doors;
 
-	use_of_slots(s->file, s->slots, s->slot, &there);
 	use_add(&there, &s->use);
 	/* One more door is no reason to end this one. */
 	if (own->messages == 0)
@@ -158,16 +163,21 @@ check_use(struct share *s, const struct use *own)
 	return use_check(s->conf, s->uid, &there, own, s->reason);
 }
 
+/* Doors are counted before drops, as a message goes: one that is accepted
+ * meanwhile may count twice, rather than not at all. */
 static int
-check_waiting(struct share *s, const struct spool *sp)
+check_waiting(struct share *s, const struct spool *sp, const struct use *own)
 {
-	int r = use_count(s->conf, sp, s->uid, &s->use);
+	struct use doors;
+	int r;
 
+	use_of_slots(s->file, s->slots, s->slot, &doors);
+	r = use_count(s->conf, sp, s->uid, &s->use);
 	if (r < 0)
 		return refuse(
 		    s, "the waiting mail cannot be counted: %s", strerror(-r));
-	return check_use(
-	    s, &(struct use){ .messages = 1, .bytes = 1, .inodes = 1 });
+	s->counted_at = clock_mono();
+	return check_use(s, &doors, own);
 }
 
 /* ---- one door ---- */
@@ -226,18 +236,21 @@ share_take(struct share *s, const struct conf *conf, const struct spool *sp)
 		    "read " SUBUID_FILE);
 	if (open_file(s) < 0 || take_slot(s) < 0 || check_rate(s, false) < 0)
 		return -1;
-	return check_waiting(s, sp);
+	return check_waiting(
+	    s, sp, &(struct use){ .messages = 1, .bytes = 1, .inodes = 1 });
 }
 
 int
 share_grows(struct share *s, uint64_t bytes)
 {
+	struct use doors;
+
 	if (!s->counted || bytes < s->told + TELL_EVERY)
 		return 0;
 	if (tell(s, bytes + 1) < 0)
-		return refuse(
-		    s, "users/%u: cannot be written", (unsigned)s->uid);
-	return check_use(s, &(struct use){ .bytes = bytes });
+		return -1;
+	use_of_slots(s->file, s->slots, s->slot, &doors);
+	return check_use(s, &doors, &(struct use){ .bytes = bytes });
 }
 
 void
@@ -253,10 +266,25 @@ share_pause(const struct share *s, const struct spool *sp)
 		(void)nanosleep(&look, NULL);
 }
 
-int
-share_pay(struct share *s)
+/* What others of the user's doors have added since the share was counted is
+ * little where the message is small and came at once. */
+static bool
+is_count_old(const struct share *s)
 {
-	return s->counted ? check_rate(s, true) : 0;
+	return s->told > TELL_EVERY ||
+	    clock_mono() - s->counted_at > COUNT_HOLDS;
+}
+
+int
+share_pay(struct share *s, const struct spool *sp, uint64_t bytes)
+{
+	if (!s->counted)
+		return 0;
+	if (is_count_old(s) &&
+	    (tell(s, bytes + 1) < 0 ||
+		check_waiting(s, sp, &(struct use){ .bytes = bytes }) < 0))
+		return -1;
+	return check_rate(s, true);
 }
 
 void
