@@ -236,19 +236,23 @@ waiting_picked_up(struct todo *t, uid_t uid, uint64_t bytes)
 	came(t, &(struct waiting_user){ uid, 1, bytes, 0 });
 }
 
-/* A message that was written before the last walk began was counted by it. */
+/* The last walk counted a message that was written before it began, unless the
+ * message was in prepared/ until the walk had passed: then the next one does.
+ */
 void
 waiting_offered(struct todo *t, const struct examine_task *e)
 {
 	const struct spool *sp = &t->sp;
+	const struct waiting_user one = { waiting_submitter(
+					      sp, e->owner, e->file.uid),
+		1, e->file.size, is_expansion(&e->file) };
 
-	if (!waiting_is_made(sp, e->owner) ||
-	    e->mtime_wall < t->waiting.walked_wall)
+	if (!waiting_is_made(sp, e->owner))
 		return;
-	came(t,
-	    &(struct waiting_user){
-		waiting_submitter(sp, e->owner, e->file.uid), 1, e->file.size,
-		is_expansion(&e->file) });
+	if (e->mtime_wall < t->waiting.walked_wall)
+		t->waiting.wanted |= !is_free(t, one.uid);
+	else
+		came(t, &one);
 }
 
 void

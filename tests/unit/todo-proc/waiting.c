@@ -210,6 +210,23 @@ Test(waiting, X23_a_report_is_no_expansion)
 	expect_row(OTHER, 1, 0);
 }
 
+/* The walk has passed incoming/ when the message comes there from prepared/. */
+Test(waiting, X21_what_came_behind_a_walk_asks_for_another)
+{
+	const uid_t own = share_queue();
+	const uint64_t inode = put(SPOOL_INCOMING, USER, own);
+
+	todo_tick(&w.t);
+	finish_walk();
+	w.t.waiting.wanted = w.t.waiting.seen = false;
+	world_link(&w);
+	world_bell(&w, inode);
+	w.t.waiting.not_before = USEC_NEVER; /* no walk */
+	world_credit(&w, 1);
+	cr_assert_eq(w.nmessages, 1);
+	cr_expect(w.t.waiting.wanted);
+}
+
 Test(waiting, X21_what_a_walk_has_counted_is_not_counted_again)
 {
 	const uid_t own = share_queue();
