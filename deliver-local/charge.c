@@ -23,12 +23,14 @@ struct slot {
 };
 _Static_assert(sizeof(struct slot) == 24, "written as it lies in memory");
 
+usec_t (*charge_clock)(void) = clock_mono;
+
 /* The messages of an expansion that has ended, which todo-proc may not have
  * counted yet. The clock begins anew with the host, so a time may be absurd. */
 static bool
 is_kept(const struct slot *slot)
 {
-	const usec_t now = clock_mono();
+	const usec_t now = charge_clock();
 
 	return slot->account != 0 && slot->until > now &&
 	    slot->until <= now + CHARGE_KEPT;
@@ -192,7 +194,7 @@ charge_end(struct charge *c, bool done)
 		return;
 	if (!done)
 		c->own = (struct use){ 0 };
-	(void)fill_slot(c, done ? clock_mono() + CHARGE_KEPT : 0);
+	(void)fill_slot(c, done ? charge_clock() + CHARGE_KEPT : 0);
 	io_close(&c->file);
 	c->counted = false;
 }

@@ -211,6 +211,7 @@ int parent_take(const struct expansion *x, struct parent *ret_parent);
 
 #define CHARGE_SLOTS 1024
 #define CHARGE_KEPT  (2 * USEC_PER_SEC)
+extern usec_t (*charge_clock)(void); /* clock_mono(); tests have their own */
 
 struct charge {
 	const struct conf *conf;

@@ -17,6 +17,13 @@ static char base[256], instance[] = "no-such-instance";
 static struct spool sp[2];
 static struct conf conf;
 static struct charge charge;
+static usec_t now;
+
+static usec_t
+stopped(void)
+{
+	return now;
+}
 
 static void
 begin(void)
@@ -25,6 +32,8 @@ begin(void)
 		getegid(), true };
 	uint32_t i;
 
+	now = 3600 * USEC_PER_SEC;
+	charge_clock = stopped;
 	snprintf(base, sizeof(base), "%s", scratch_path("base"));
 	for (i = 0; i < 2; i++) {
 		cr_assert_eq(spool_create(base, i + 1, 1, &owner), 0);
@@ -113,7 +122,11 @@ Test(charge, X20_what_has_ended_counts_until_todo_proc_has_counted)
 	counted(9, 0, 1);
 	cr_expect_eq(more(&charge, &sp[0], 1), 0);
 	charge_end(&charge, true);
+	now += CHARGE_KEPT - 1;
 	cr_expect_eq(more(&other, &sp[1], 1), -EUSERS);
+	charge_end(&other, false);
+	now++;
+	cr_expect_eq(more(&other, &sp[1], 1), 0);
 	charge_end(&other, false);
 }
 
