@@ -25,7 +25,8 @@ mailbox_room_size(struct mailbox_room *room, uint64_t size, uint64_t len)
 	    (size <= room->size_limit && len <= room->size_limit - size))
 		return 0;
 	snprintf(room->text, sizeof(room->text),
-	    "mailbox full: %" PRIu64 " octets, and with this message more than "
+	    "the mailbox is full: %" PRIu64
+	    " octets, and this message would exceed "
 	    "mailbox_size_limit (%" PRIu64 "); remove mail from the mailbox, "
 	    "or raise the limit",
 	    size, room->size_limit);

@@ -215,7 +215,8 @@ open_file(struct share *s)
 	if (s->file >= 0)
 		return 0;
 	s->error = -errno;
-	return refuse(s, "users/%u: %s", (unsigned)s->uid, strerror(errno));
+	return refuse(s, "the file users/%u cannot be opened: %s",
+	    (unsigned)s->uid, strerror(errno));
 }
 
 int

@@ -41,8 +41,8 @@ class FullMailboxes(SystemTest):
         i.start(prefix=made.prefix)
         for _ in range(40):
             i.inject(content(60000), "root@test.example", uid=MALLORY)
-        full = (rf"to=<root@test\.example>, .*dsn=4\.2\.2, status=deferred \(maildir {i.base}/mailbox: mailbox full: "
-                r"\d+ octets, and with this message more than mailbox_size_limit \(1048576\); remove mail ")
+        full = (rf"to=<root@test\.example>, .*dsn=4\.2\.2, status=deferred \(maildir {i.base}/mailbox: the mailbox is full: "
+                r"\d+ octets, and this message would exceed mailbox_size_limit \(1048576\); remove mail ")
         wait(lambda: i.log_has(full), what="the limit")
         i.inject(HELLO, "alice@test.example", uid=OTHER)
         wait(lambda: made.maildir("alice"), what="honest mail")

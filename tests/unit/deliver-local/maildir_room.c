@@ -94,7 +94,7 @@ Test(maildir_room, X25_the_mailbox_of_the_system_ends_at_its_limit)
 	cr_assert_eq(deliver("c"), 0);
 	cr_expect_eq(deliver("d"), -EFBIG);
 	cr_expect_str_eq(why,
-	    "mailbox full: 12288 octets, and with this message more than "
+	    "the mailbox is full: 12288 octets, and this message would exceed "
 	    "mailbox_size_limit (12288); remove mail from the mailbox, or "
 	    "raise the limit");
 	cr_expect_eq(count("new"), 2);

@@ -275,7 +275,7 @@ Test(mbox, X25_a_mailbox_ends_at_its_limit)
 	room.size_limit = 18;
 	cr_expect_eq(deliver("From x\nFrom y\n"), -EFBIG, "before writing");
 	cr_expect_str_eq(box.room.text,
-	    "mailbox full: 5 octets, and with this message more than "
+	    "the mailbox is full: 5 octets, and this message would exceed "
 	    "mailbox_size_limit (18); remove mail from the mailbox, or raise "
 	    "the limit");
 	expect_file("old\n\n");
