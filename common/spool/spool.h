@@ -91,7 +91,8 @@ struct spool_owner {
  * mounted on. */
 int spool_create(const char *base, uint32_t queue, uint32_t split,
     const struct spool_owner *owner);
-/* In QUEUE_BASE: only the door makes files there, each owned by its user. */
+/* In QUEUE_BASE: only the door makes files there, each owned by its user. Files
+ * that an earlier version made become writable by each door of the account. */
 int spool_make_users(int base, const struct spool_owner *owner);
 /* In QUEUE_BASE: the maildir for root and postmaster without an alias. */
 int spool_make_mailbox(int base, const struct spool_owner *owner);

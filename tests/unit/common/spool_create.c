@@ -270,6 +270,34 @@ Test(spool_create, F5_a_base_that_others_could_change)
 	scratch_close(&s);
 }
 
+/* mutation: common/spool/spool_create.c: spool_make_users() changes no file. */
+Test(spool_create, X26_a_file_of_users_is_for_each_door_of_the_account)
+{
+	static const char *const names[] = { "1000", "-1" };
+	struct scratch s;
+	char path[256];
+	size_t i;
+	int base, fd;
+
+	scratch_open(&s);
+	s.owner.private = false;
+	base = open(s.base, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	cr_assert_eq(spool_make_users(base, &s.owner), 0);
+	for (i = 0; i < 2; i++) {
+		snprintf(path, sizeof(path), "%s/users/%s", s.base, names[i]);
+		fd = open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
+		cr_assert_geq(fd, 0);
+		close(fd);
+	}
+	snprintf(path, sizeof(path), "%s/users/7", s.base);
+	cr_assert_eq(symlink("-1", path), 0);
+	cr_assert_eq(spool_make_users(base, &s.owner), 0);
+	check_shape(&s, "users/1000", getuid(), getgid(), 0660);
+	cr_expect_eq(stat_of(&s, "users/-1").st_mode & 07777, 0600u);
+	close(base);
+	scratch_close(&s);
+}
+
 Test(spool_create, F3_numbers_out_of_range)
 {
 	struct scratch s;
