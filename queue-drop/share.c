@@ -259,11 +259,9 @@ share_pause(const struct share *s, const struct spool *sp)
 {
 	const struct timespec look = { .tv_nsec = 1000 * FLOW_LOOK };
 	const usec_t until = clock_mono() + s->conf->in_flow_delay;
-	struct use drops;
 
-	while (clock_mono() < until &&
-	    use_count_drops(sp, s->uid, &drops) == 0 &&
-	    drops.messages >= FLOW_DROPS && use_instance_runs(s->conf))
+	while (clock_mono() < until && use_has_drops(sp, s->uid, FLOW_DROPS) &&
+	    use_instance_runs(s->conf))
 		(void)nanosleep(&look, NULL);
 }
 

@@ -52,24 +52,32 @@ use_add(struct use *to, const struct use *more)
 	to->made += more->made;
 }
 
-int
-use_each_drop(const struct spool *sp, uid_t account,
-    void (*take)(void *arg, uid_t account, const struct use *drop), void *arg)
+static DIR *
+open_maildrop(const struct spool *sp, int *ret_error)
 {
 	int fd = openat(
 	    sp->dir[SPOOL_MAILDROP], ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+
+	*ret_error = dir == NULL ? -errno : 0;
+	if (dir == NULL)
+		io_close(&fd);
+	return dir;
+}
+
+int
+use_each_drop(const struct spool *sp, uid_t account,
+    void (*take)(void *arg, uid_t account, const struct use *drop), void *arg)
+{
+	int error;
+	DIR *dir = open_maildrop(sp, &error);
 	const struct dirent *e;
 	struct stat st;
 	uid_t uid;
 	bool whole;
 
-	if (dir == NULL) {
-		int r = -errno;
-
-		io_close(&fd);
-		return sp->dir[SPOOL_MAILDROP] < 0 ? 0 : r;
-	}
+	if (dir == NULL)
+		return sp->dir[SPOOL_MAILDROP] < 0 ? 0 : error;
 	while ((e = readdir(dir)) != NULL) {
 		struct use drop = { .inodes = 1 };
 
@@ -77,7 +85,8 @@ use_each_drop(const struct spool *sp, uid_t account,
 		    (account != USE_ALL && waiting_account(uid) != account))
 			continue;
 		drop.messages = whole;
-		if (fstatat(fd, e->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0)
+		if (fstatat(dirfd(dir), e->d_name, &st, AT_SYMLINK_NOFOLLOW) ==
+		    0)
 			drop.bytes = (uint64_t)st.st_size;
 		take(arg, waiting_account(uid), &drop);
 	}
@@ -91,11 +100,22 @@ add_drop(void *arg, uid_t account UNUSED, const struct use *drop)
 	use_add(arg, drop);
 }
 
-int
-use_count_drops(const struct spool *sp, uid_t account, struct use *ret)
+bool
+use_has_drops(const struct spool *sp, uid_t account, uint32_t count)
 {
-	*ret = (struct use){ 0 };
-	return use_each_drop(sp, account, add_drop, ret);
+	int error;
+	DIR *dir = open_maildrop(sp, &error);
+	const struct dirent *e;
+	uid_t uid;
+	bool whole;
+
+	if (dir == NULL)
+		return false;
+	while (count > 0 && (e = readdir(dir)) != NULL)
+		count -= parse_name(e->d_name, &uid, &whole) && whole &&
+		    waiting_account(uid) == account;
+	closedir(dir);
+	return count == 0;
 }
 
 struct counting {

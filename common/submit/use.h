@@ -34,8 +34,9 @@ int use_accounts_read(const char *path);
  * queues. */
 int use_count(const struct conf *conf, const struct spool *sp, uid_t account,
     struct use *ret);
-/* The drops of this account in one queue. */
-int use_count_drops(const struct spool *sp, uid_t account, struct use *ret);
+/* Has this account at least so many drops in one queue? Reads no more names
+ * than that takes. False where maildrop/ cannot be read. */
+bool use_has_drops(const struct spool *sp, uid_t account, uint32_t count);
 /* Does a supervisor of root run, so that drops are picked up? */
 bool use_instance_runs(const struct conf *conf);
 /* Tells of each drop in a queue; nothing where this process may not pass the

@@ -212,6 +212,21 @@ Test(use, X6_the_drops_of_every_user)
 	cr_expect_eq(sums[1].messages, 1);
 }
 
+/* mutation: use_has_drops() counts temporary files. */
+Test(use, X6_as_many_drops_as_delay_the_next)
+{
+	put(0, "1000.0123456789abcdef", "12345");
+	put(0, "1000.0123456789abcdee", "12345");
+	put(0, "tmp.1000.77.00000001", "123");
+	put(0, "7.0123456789abcdef", "1");
+	put(1, "1000.0123456789abcdef", "12345");
+	cr_expect(use_has_drops(&sp[0], 1000, 1));
+	cr_expect(use_has_drops(&sp[0], 1000, 2));
+	cr_expect_not(use_has_drops(&sp[0], 1000, 3));
+	cr_expect(use_has_drops(&sp[0], 7, 1));
+	cr_expect_not(use_has_drops(&sp[0], 8, 1));
+}
+
 Test(use, X6_each_limit_names_user_figure_and_parameter)
 {
 	static const struct {
