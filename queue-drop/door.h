@@ -58,8 +58,8 @@ int stream_end(struct stream *s);
  * that it has read. Root, the user of a private instance and trusted_users are
  * not counted.
  *
- * A queue that the supervisor has put aside, or whose page says that a call
- * waits for the disk, is not read, since the disk may not answer, unless it is
+ * A queue that the supervisor has put aside, or whose page shows a disk
+ * that is late, is not read, since the disk may not answer, unless it is
  * the one that is dropped into. */
 
 struct share {

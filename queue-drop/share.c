@@ -265,8 +265,7 @@ share_pause(const struct share *s, const struct spool *sp)
 		(void)nanosleep(&look, NULL);
 }
 
-/* What others of the user's doors have added since the share was counted is
- * little where the message is small and came at once. */
+/* Other doors of the user have had time to add much. */
 static bool
 is_count_old(const struct share *s)
 {
