@@ -170,6 +170,13 @@ struct records {
 	bool away;      /* the task is */
 };
 
+/* Files whose move into active/ failed last: inode numbers, a ring. */
+#define REFUSED_FILES 16
+struct refused_files {
+	uint64_t inode[REFUSED_FILES]; /* 0: none */
+	uint32_t next;                 /* place of the next one */
+};
+
 /* Of a queue that cannot write. */
 struct probe {
 	struct pool pool;
@@ -319,7 +326,7 @@ struct send {
 	struct admission admission;
 	usec_t admission_blocked_until;
 	usec_t refused_at; /* when to ask for files whose move in failed */
-	uint64_t refused;  /* inode of the last one of these */
+	struct refused_files refused;
 	struct queue_rcpt_cursor cursor; /* scratch: 16 KiB, one is enough */
 	struct queue_file_bytes bytes;   /* of the file that is held */
 	struct fetches fetches;

@@ -255,19 +255,43 @@ put_back(struct send *s, struct message *m)
 				     : LIST_OFFERED_DEFERRED);
 }
 
+/* The place of a file that was refused; NULL: the file was not. */
+static uint64_t *
+find_refused(struct send *s, uint64_t inode)
+{
+	size_t i;
+
+	for (i = 0; i < REFUSED_FILES; i++)
+		if (s->refused.inode[i] == inode)
+			return &s->refused.inode[i];
+	return NULL;
+}
+
+/* The inode number may come again with another file. */
+static void
+forget_refused(struct send *s, uint64_t inode)
+{
+	uint64_t *place = find_refused(s, inode);
+
+	if (place != NULL)
+		*place = 0;
+}
+
 /* The move failed, maybe for this message alone: todo-proc offers all that lies
- * in incoming/ again after a while. One file that is refused again and again is
- * not a disk that fails. */
+ * in incoming/ again after a while. A few files that are refused again and
+ * again are not a disk that fails. */
 static void
 refused_alone(struct send *s, const struct message *m, int error)
 {
 	const usec_t at = s->now + s->conf->error_interval;
+	struct refused_files *f = &s->refused;
 
-	if (m->inode == s->refused)
+	if (find_refused(s, m->inode) != NULL) {
 		disk_write_failed_again(s, m, "move to active", error);
-	else
+	} else {
 		disk_write_failed(s, m, "move to active", error);
-	s->refused = m->inode;
+		f->inode[f->next++ % REFUSED_FILES] = m->inode;
+	}
 	if (m->dir == SPOOL_INCOMING && at < s->refused_at)
 		s->refused_at = at;
 }
@@ -286,6 +310,7 @@ refused(struct send *s, struct message *m, int error)
 		return;
 	}
 	if (error == -ENOENT) {
+		forget_refused(s, m->inode);
 		/* A message that was offered twice, and parked, stays
 		 * parked. */
 		if (m->dir != SPOOL_INCOMING)
@@ -317,6 +342,7 @@ entered(struct send *s, struct message *m, struct move *mv)
 		refused(s, m, mv->t.task.error);
 		return;
 	}
+	forget_refused(s, m->inode);
 	if (m->dir == SPOOL_INCOMING)
 		count_new(s);
 	begin(s, m, mv);
@@ -365,6 +391,7 @@ parked(struct send *s, struct message *m, struct move *mv)
 		refused(s, m, mv->t.task.error);
 		return;
 	}
+	forget_refused(s, m->inode);
 	count_new(s);
 	m->untried = was_never_tried(s, m);
 	deferred_add(s, m, s->now - (age > 0 ? age : 0));

@@ -141,6 +141,40 @@ Test(try_again, D55_one_bad_file_is_no_bad_disk)
 	cr_expect(w.s.health.read_only);
 }
 
+/* As each scan offers both. */
+Test(try_again, D55_two_bad_files_that_alternate_are_no_bad_disk)
+{
+	const uint64_t bad[] = { refuse_in(EIO), refuse_in(EIO) };
+	int i;
+
+	for (i = 0; i < 12; i++) {
+		world_fail(CALL_RENAME, EIO, 1);
+		world_offer(&w, SPOOL_INCOMING, bad[i % 2]);
+		world_run(&w);
+		cr_assert_eq(world_where(&w, bad[i % 2]), SPOOL_INCOMING);
+	}
+	cr_expect_not(w.s.health.read_only);
+	cr_expect_eq(w.s.health.errors, 2);
+}
+
+/* Inode numbers come again: a file that went in counts anew. */
+Test(try_again, D55_a_file_that_was_moved_counts_anew)
+{
+	const uint64_t inode = refuse_in(EIO);
+
+	world_offer_again(&w, inode);
+	cr_expect_eq(world_deliver(&w, AGENT_DEFERRED), 1);
+	cr_assert_eq(world_where(&w, inode), SPOOL_DEFERRED);
+	deferred_make_due(&w.s, inode, 0, false);
+	send_wake(&w.s);
+	world_run(&w);
+	world_fail(CALL_RENAME, EIO, 1);
+	world_offer(&w, SPOOL_DEFERRED, inode);
+	world_run(&w);
+	cr_assert_eq(world_where(&w, inode), SPOOL_DEFERRED);
+	cr_expect_eq(w.s.health.errors, 2);
+}
+
 Test(try_again, D55_one_file_that_cannot_leave_is_no_bad_disk)
 {
 	const uint64_t bad = world_message(&w, "d", 1);
