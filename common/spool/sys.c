@@ -68,6 +68,7 @@ const struct spool_sys spool_sys_real = {
 	.fsync = fsync,
 	.syncfs = syncfs,
 	.close = close,
+	.statx = statx,
 	.fstatvfs = fstatvfs,
 };
 

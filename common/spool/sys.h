@@ -34,6 +34,8 @@ struct spool_sys {
 	int (*fsync)(int fd);
 	int (*syncfs)(int fd);
 	int (*close)(int fd);
+	int (*statx)(int dir, const char *name, int flags, unsigned mask,
+	    struct statx *out);
 	int (*fstatvfs)(int fd, struct statvfs *out);
 };
 

@@ -4,7 +4,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 
-#define EVERY      (2 * USEC_PER_SEC) /* of a queue without mail */
+#define EVERY      (2 * USEC_PER_SEC) /* of a queue without mail, by syncs */
 #define EVERY_BUSY (100 * USEC_PER_MSEC)
 #define TELL       (100 * USEC_PER_MSEC)
 #define BLOCK      4096
@@ -12,6 +12,7 @@
 struct late_task {
 	struct sync_task task; /* first */
 	const struct spool *sp;
+	bool synced; /* the file system has no direct writes */
 };
 
 /* Where the file system has no direct writes. */
@@ -23,6 +24,18 @@ write_and_sync(const struct spool *sp, int fd)
 	return r == 0 && sp->sys->fsync(fd) < 0 ? -errno : r;
 }
 
+/* Some file systems take O_DIRECT and write through memory, which answers for
+ * the disk. A kernel that does not say so is believed. */
+static bool
+is_direct(const struct spool *sp, int fd)
+{
+	struct statx st = { 0 };
+
+	return sp->sys->statx(fd, "", AT_EMPTY_PATH, STATX_DIOALIGN, &st) < 0 ||
+	    (st.stx_mask & STATX_DIOALIGN) == 0 || st.stx_dio_mem_align != 0;
+}
+
+/* -EINVAL: the file system has no direct writes. */
 static int
 write_block(const struct spool *sp, int more)
 {
@@ -35,6 +48,8 @@ write_block(const struct spool *sp, int more)
 		return -errno;
 	if (more == 0)
 		r = write_and_sync(sp, fd);
+	else if (!is_direct(sp, fd))
+		r = -EINVAL;
 	else if (sp->sys->pwrite(fd, block, sizeof(block), 0) < 0)
 		r = -errno;
 	sp->sys->close(fd);
@@ -45,21 +60,23 @@ write_block(const struct spool *sp, int more)
 static int
 ask_disk(struct sync_task *task)
 {
-	const struct spool *sp =
-	    ((const struct late_task *)(const void *)task)->sp;
-	int r = write_block(sp, O_DIRECT);
+	struct late_task *t = (struct late_task *)task;
+	int r = write_block(t->sp, O_DIRECT);
 
-	return r == -EINVAL ? write_block(sp, 0) : r;
+	t->synced = r == -EINVAL;
+	return t->synced ? write_block(t->sp, 0) : r;
 }
 
 /* Published at once: the time that the page had is over. */
 static void
 answered(struct send *s, struct sync_task *task)
 {
-	const bool busy = s->active > 0 || rate_read(&s->rate_in, s->now) > 0;
+	const bool busy = s->active > 0 || rate_read(&s->rate_in, s->now) > 0,
+		   synced = ((const struct late_task *)task)->synced;
 
 	s->late.away = s->late.told = false;
-	s->late.at = s->now + (busy ? EVERY_BUSY : EVERY);
+	/* Each sync is a commit of the journal, for which others wait. */
+	s->late.at = s->now + (busy && !synced ? EVERY_BUSY : EVERY);
 	s->pub.published_at = 0;
 	s->pub.changed = true;
 	sync_task_free(task);

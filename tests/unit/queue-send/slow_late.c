@@ -7,6 +7,8 @@
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <event2/event.h>
+#include <fcntl.h>
+#include <stdatomic.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -137,5 +139,80 @@ Test(slow, D51_a_disk_that_refuses_is_not_late)
 	cr_expect_eq(page.disk_work, DISK_WORK_NONE);
 	cr_expect_eq(queue_page_disk_late(&page, slow_w.s.late.at), 0);
 	world_fail(CALL_NONE, 0, 0);
+	done();
+}
+
+/* ---- file systems that take O_DIRECT ---- */
+
+static struct {
+	int r;
+	unsigned mask, align;
+} said; /* by statx */
+static atomic_int syncs;
+
+static int
+say(int dir UNUSED, const char *name UNUSED, int flags UNUSED,
+    unsigned mask UNUSED, struct statx *out)
+{
+	out->stx_mask = said.mask;
+	out->stx_dio_mem_align = said.align;
+	errno = ENOSYS;
+	return said.r;
+}
+
+/* It writes through memory, whatever file system the test runs on. */
+static int
+open_in_memory(int dir, const char *name, int flags, mode_t mode)
+{
+	return spool_sys_real.openat(dir, name, flags & ~O_DIRECT, mode);
+}
+
+static int
+count_sync(int fd UNUSED)
+{
+	syncs++;
+	return 0;
+}
+
+/* A queue with mail asks, with such an answer of statx(). */
+static void
+ask_busy(int r, unsigned mask, unsigned align)
+{
+	said.r = r;
+	said.mask = mask;
+	said.align = align;
+	syncs = 0;
+	slow_w.s.late.at = 0;
+	send_read_clocks(&slow_w.s);
+	rate_add(&slow_w.s.rate_in, slow_w.s.now);
+	turn(slow_w.s.now);
+	cr_assert(slow_w.s.late.away);
+	while (slow_w.s.late.away)
+		event_base_loop(slow_w.s.base, EVLOOP_ONCE);
+}
+
+static void
+asks_directly(const char *why)
+{
+	cr_expect_leq(
+	    slow_w.s.late.at, slow_w.s.now + 100 * USEC_PER_MSEC, "%s", why);
+	cr_expect_eq(syncs, 0, "%s", why);
+}
+
+Test(slow, D51_a_file_system_without_direct_writes_is_asked_by_syncs)
+{
+	begin();
+	world_sys.statx = say;
+	world_sys.openat = open_in_memory;
+	world_sys.fsync = count_sync;
+	ask_busy(0, STATX_DIOALIGN, 0);
+	cr_expect_geq(slow_w.s.late.at, slow_w.s.late.began + 2 * USEC_PER_SEC);
+	cr_expect_eq(syncs, 1);
+	ask_busy(0, STATX_DIOALIGN, 512);
+	asks_directly("direct");
+	ask_busy(0, 0, 0);
+	asks_directly("the file system does not say");
+	ask_busy(-1, 0, 0);
+	asks_directly("the kernel does not say");
 	done();
 }
