@@ -137,7 +137,8 @@ int reason_read(const struct spool *sp, enum spool_dir dir, uint64_t inode,
     int (*each)(const struct reason *reason, void *arg), void *arg);
 /* The same of bounce/; told() is called for each report: with the index of the
  * recipient that it told of, or with REASON_ALL for all reasons in front of its
- * line. NULL: not called. */
+ * line. For a reason that a part of a report told of, it is called right behind
+ * each(). NULL: not called. */
 #define REASON_ALL UINT32_MAX
 int reason_read_told(const struct spool *sp, uint64_t inode,
     int (*each)(const struct reason *reason, void *arg),

@@ -53,6 +53,7 @@ struct lines {
 	 * each() does not get. */
 	uint64_t reasons, told_count, skipped;
 	uint32_t from;  /* reports that count for told_count */
+	uint64_t parts; /* reasons that are told() right behind each() */
 	const char *id; /* of the message whose marks are looked for, or NULL */
 	int marks;
 	uint32_t *attempt; /* of the first line, or NULL */
@@ -102,7 +103,8 @@ take_marks(const char *line, const char *id, int marks)
 }
 
 /* "report <TAB> WALL_SECONDS <TAB> ID <TAB> rcpt <TAB> INDEX" tells of one
- * recipient, any other line of a report of all in front of it. */
+ * recipient, the line of a part of the reasons that `parts` counts, and any
+ * other line of a report of all in front of it. */
 static void
 take_told(const struct lines *l, const char *line)
 {
@@ -110,10 +112,11 @@ take_told(const struct lines *l, const char *line)
 	const char *at = strstr(line, word);
 	uint64_t index;
 
-	if (at == NULL)
-		l->told(REASON_ALL, l->arg);
-	else if (num_u64(at + sizeof(word) - 1, 0, REASON_ALL - 1, &index) == 0)
+	if (at != NULL &&
+	    num_u64(at + sizeof(word) - 1, 0, REASON_ALL - 1, &index) == 0)
 		l->told((uint32_t)index, l->arg);
+	else if (at == NULL && strstr(line, "\t" REASON_LINES "\t") == NULL)
+		l->told(REASON_ALL, l->arg);
 }
 
 /* "report <TAB> WALL_SECONDS <TAB> ID <TAB> lines <TAB> COUNT" tells of so many
@@ -125,6 +128,8 @@ count_told(struct lines *l, const char *line)
 	const char *at = strstr(line, word);
 	uint64_t count;
 
+	if (strstr(line, "\t" REASON_RCPT "\t") != NULL)
+		return;
 	if (at == NULL)
 		l->told_count = l->reasons;
 	else if (num_u64(at + sizeof(word) - 1, 0, UINT32_MAX, &count) == 0)
@@ -147,6 +152,7 @@ static int
 take_line(struct lines *l, char *line)
 {
 	struct reason reason;
+	int r;
 
 	if (l->id != NULL)
 		l->marks = take_marks(line, l->id, l->marks);
@@ -162,9 +168,12 @@ take_line(struct lines *l, char *line)
 	if ((l->each == NULL && l->from == 0) || !parse_line(line, &reason))
 		return 0;
 	l->reasons++;
-	return l->each == NULL || l->reasons <= l->skipped
+	r = l->each == NULL || l->reasons <= l->skipped
 	    ? 0
 	    : l->each(&reason, l->arg);
+	if (l->told != NULL && l->reasons <= l->parts)
+		l->told(reason.index, l->arg);
+	return r;
 }
 
 /* Reads each whole line in the buffer; *ret_used is the start of the rest. */
@@ -254,9 +263,12 @@ reason_read_told(const struct spool *sp, uint64_t inode,
     int (*each)(const struct reason *reason, void *arg),
     void (*told)(uint32_t index, void *arg), void *arg)
 {
+	struct lines reports = { .from = UINT32_MAX };
 	struct lines lines = { .each = each, .told = told, .arg = arg };
+	int r = told == NULL ? 0 : read_file(sp, SPOOL_BOUNCE, inode, &reports);
 
-	return read_file(sp, SPOOL_BOUNCE, inode, &lines);
+	lines.parts = reports.told_count;
+	return r < 0 ? r : read_file(sp, SPOOL_BOUNCE, inode, &lines);
 }
 
 int

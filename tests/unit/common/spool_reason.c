@@ -299,6 +299,66 @@ Test(reason, D36_half_the_line_of_a_report_is_no_report)
 	scratch_close(&s);
 }
 
+struct told_got {
+	bool told[4];
+};
+
+static int
+take_untold(const struct reason *reason, void *arg)
+{
+	((struct told_got *)arg)->told[reason->index] = false;
+	return 0;
+}
+
+static void
+take_told(uint32_t index, void *arg)
+{
+	struct told_got *g = arg;
+	uint32_t i;
+
+	for (i = 0; i < 4; i++)
+		if (index == i || index == REASON_ALL)
+			g->told[i] = true;
+}
+
+/* A part of a report tells of the first reasons that were untold, and of no
+ * recipient beside these. */
+Test(reason, D36_a_part_of_a_report_tells_of_its_reasons_alone)
+{
+	static const struct {
+		const char *text;
+		bool told[4];
+	} files[] = {
+		{ "report\t9\tid\tlines\t2\n", { true, true, false, false } },
+		{ "report\t9\tid\tlines\t1\nreport\t9\tid\tlines\t1\n",
+		    { true, true, false, false } },
+		{ "report\t9\tid\tlines\t2\n1\t2\t5\tr\ta\tagain\n",
+		    { true, false, false, false } },
+		{ "report\t9\tid\trcpt\t2\n", { false, false, true, false } },
+		{ "report\t9\tid\n", { true, true, true, true } },
+	};
+	char text[256];
+	struct told_got g;
+	struct scratch s;
+	size_t i;
+
+	scratch_open(&s);
+	for (i = 0; i < ARRAY_LEN(files); i++) {
+		snprintf(text, sizeof(text), "%s%s",
+		    "0\t2\t5\tr\ta\tx\n1\t2\t5\tr\ta\tx\n"
+		    "2\t2\t5\tr\ta\tx\n",
+		    files[i].text);
+		scratch_spill(scratch_path(&s, SPOOL_BOUNCE, INODE), text);
+		memset(&g, 0, sizeof(g));
+		cr_assert_eq(
+		    reason_read_told(&s.sp, INODE, take_untold, take_told, &g),
+		    0);
+		cr_expect_arr_eq(
+		    g.told, files[i].told, sizeof(g.told), "%zu", i);
+	}
+	scratch_close(&s);
+}
+
 /* In bounded memory; and what stands at its end is not taken for a line, where
  * ever the reader's buffer happens to end. */
 Test(reason, a_line_that_is_too_long_is_passed_over)
