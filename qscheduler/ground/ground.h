@@ -102,7 +102,8 @@ int worker_start(struct workers *all, const struct worker_task *task,
 bool worker_runs(const struct workers *all, uint32_t number);
 /* End all; nothing is called any more. */
 void workers_close(struct workers *all);
-/* Tests set it: called in a worker, before anything is asked. */
+/* Tests set it: called in a worker, before anything is asked; days.c calls it
+ * behind each queue, too. */
 extern void (*worker_seam)(const char *task, uint32_t number);
 
 #endif

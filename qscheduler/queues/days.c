@@ -14,7 +14,7 @@
 #include "spool/reason.h"
 
 #define DAYS_EVERY (3600 * USEC_PER_SEC) /* as the walks of queue-send */
-/* A queue-send that starts waits for the lock. */
+/* Of all queues together. A queue-send that starts waits for the lock. */
 #define TIME_LIMIT (5 * USEC_PER_SEC)
 #define MORE_AFTER (60 * USEC_PER_SEC)
 
@@ -70,9 +70,8 @@ look_through(const struct spool *sp, size_t step, usec_t until)
 }
 
 static int
-clean(const struct spool *sp)
+clean(const struct spool *sp, usec_t until)
 {
-	const usec_t until = clock_mono() + TIME_LIMIT;
 	int r, error = 0, more = 0;
 	size_t i;
 
@@ -87,7 +86,7 @@ clean(const struct spool *sp)
 /* A queue-send that runs all the same, or an operator's act on a queue that
  * does not run, has the lock: later. */
 static int
-clean_queue(const struct worker_call *call, uint32_t number)
+clean_queue(const struct worker_call *call, uint32_t number, usec_t until)
 {
 	const struct queues *all = call->ctx;
 	struct spool sp;
@@ -98,12 +97,14 @@ clean_queue(const struct worker_call *call, uint32_t number)
 	if (r < 0) /* maybe not mounted */
 		return 0;
 	lock = spool_lock(&sp, "queue-send", false);
-	r = lock >= 0 ? clean(&sp) : lock == -EAGAIN ? 0 : lock;
+	r = lock >= 0 ? clean(&sp, until) : lock == -EAGAIN ? 0 : lock;
 	if (r < 0)
 		(void)buf_printf(
 		    call->error, "%s/deleted: %s", sp.path, strerror(-r));
 	io_close(&lock);
 	spool_close(&sp);
+	if (worker_seam != NULL)
+		worker_seam("queue", number);
 	return r;
 }
 
@@ -116,28 +117,50 @@ does_not_run(const struct queues *all, uint32_t number)
 	    !worker_runs(all->workers, number);
 }
 
+/* A worker that works for disk_time_limit is taken for one that waits. */
+static usec_t
+time_limit(const struct queues *all)
+{
+	const usec_t half = all->instance->conf->disk_time_limit / 2;
+
+	return half < TIME_LIMIT ? half : TIME_LIMIT;
+}
+
+/* 1: queues behind the limit, or the rest of one, wait for the next run. */
+static int
+clean_queues(
+    const struct worker_call *call, const uint32_t *numbers, uint32_t n)
+{
+	const struct queues *all = call->ctx;
+	const usec_t until = clock_mono() + time_limit(all);
+	uint32_t i, number;
+	int one, more = 0, r = 0;
+
+	for (i = 0; i < n; i++) {
+		number = numbers[(all->days_run + i) % n];
+		if (!does_not_run(all, number))
+			continue;
+		one =
+		    clock_mono() < until ? clean_queue(call, number, until) : 1;
+		more |= one == 1;
+		r = r == 0 && one < 0 ? one : r;
+	}
+	return r < 0 ? r : more;
+}
+
 static int
 disk_days(const struct worker_call *call)
 {
 	const struct queues *all = call->ctx;
 	uint32_t disk[QUEUE_NUM_MAX];
-	int i, n, one,
-	    more = 0,
-	    r = daemon_become(&all->instance->users, DAEMON_AS_QMAILS);
+	int n, r = daemon_become(&all->instance->users, DAEMON_AS_QMAILS);
 
 	if (r < 0)
 		return r;
 	/* A change of the user ends what the worker began with. */
 	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
 	n = spool_list(all->base->path, disk, ARRAY_LEN(disk));
-	for (i = 0; i < n; i++) {
-		if (!does_not_run(all, disk[i]))
-			continue;
-		one = clean_queue(call, disk[i]);
-		more |= one == 1;
-		r = r == 0 && one < 0 ? one : r;
-	}
-	return n < 0 ? n : r < 0 ? r : more;
+	return n < 0 ? n : clean_queues(call, disk, (uint32_t)n);
 }
 
 /* ---- in the supervisor ---- */
@@ -167,6 +190,7 @@ days_tick(struct queues *all, usec_t now)
 	if (all->stopping || now < all->days_at)
 		return;
 	all->days_at = now + DAYS_EVERY;
+	all->days_run++;
 	if (worker_start(all->workers, &ending, WORKER_DAYS, all) < 0)
 		all->days_at = now + MORE_AFTER;
 }

@@ -171,7 +171,8 @@ struct queues {
 	bool rescan; /* files went from queue to queue */
 	usec_t rescan_at, sweep_at;
 	usec_t days_at; /* when deleted mail of queues that do not run ends */
-	mqd_t reports;  /* mq /qscheduler, to write, for queue-send; -1: none */
+	uint32_t days_run; /* number of the run: each begins at another queue */
+	mqd_t reports; /* mq /qscheduler, to write, for queue-send; -1: none */
 	struct sites sites;
 };
 

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -303,6 +304,60 @@ wait_gone(const char *rest)
 
 	while (is_there(rest))
 		(void)nanosleep(&pause, NULL);
+}
+
+/* ---- a worker for many disks ---- */
+
+#define HALF_LIMIT_MS 1000 /* of disk_time_limit = 2s */
+
+static struct runs {
+	_Atomic uint32_t n;
+	pid_t pid[64]; /* the worker */
+} * runs;
+
+/* Each queue takes as long as a run may. */
+static void
+take_long(const char *task, uint32_t number UNUSED)
+{
+	const struct timespec took = { .tv_sec = HALF_LIMIT_MS / 1000,
+		.tv_nsec = HALF_LIMIT_MS % 1000 * 1000000 };
+
+	if (strcmp(task, "queue") != 0 || runs->n >= ARRAY_LEN(runs->pid))
+		return;
+	runs->pid[runs->n++] = getpid();
+	(void)nanosleep(&took, NULL);
+}
+
+/* Each run does a queue, and the next run another one. */
+Test(super_retire, A12_slow_disks_of_many_queues_are_no_hung_disk)
+{
+	static const char *const day[] = { "queue2/deleted/4",
+		"queue3/deleted/4", "queue4/deleted/4" };
+	uint32_t i;
+
+	runs = mmap(NULL, sizeof(*runs), PROT_READ | PROT_WRITE,
+	    MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	cr_assert_neq(runs, MAP_FAILED);
+	worker_seam = take_long;
+	start("-d",
+	    "queue_max = 4\nqueue_drain_time = 0\ndisk_time_limit = 2s\n");
+	cr_assert_eq(set_count(4), 0);
+	wait_state(4, QUEUE_STATE_OPEN);
+	cr_assert_eq(set_count(1), 0);
+	for (i = 2; i <= 4; i++)
+		wait_state(i, QUEUE_STATE_NONE);
+	for (i = 2; i <= 4; i++)
+		put_deleted(i);
+	while (is_there(day[0]) || is_there(day[1]) || is_there(day[2])) {
+		const struct timespec pause = { .tv_nsec = 300 * 1000000 };
+
+		kill(stage()->pid, SIGHUP);
+		(void)nanosleep(&pause, NULL);
+	}
+	cr_expect_eq(stage_stop(), 0);
+	for (i = 1; i < runs->n; i++)
+		cr_expect_neq(runs->pid[i], runs->pid[i - 1], "run %u", i);
+	cr_expect_not(stage_logged("ALERT"));
 }
 
 Test(super_retire, A12_the_day_of_deleted_mail_ends_without_a_queue_send)
