@@ -31,10 +31,11 @@ int look_begin(
     int argc, char *const *argv, struct conf *ret_conf, bool *ret_own_only);
 /* `qctl shares', `qctl shares --json': the words with which a user who is no
  * reader sees the own share; they are compared before any word is parsed. The
- * caller chooses the first word, too, which chooses the parser of the others. */
+ * caller chooses the first word, too, which chooses the parser of the others.
+ */
 bool look_is_own_share(int argc, char *const *argv);
-/* Does this command only show, and no content? own_only: and nothing but the own
- * share? */
+/* Does this command only show, and no content? own_only: and nothing but the
+ * own share? */
 bool look_shows(const struct options *o, bool own_only);
 /* Becomes queue-look, if this user and this command need it and it is there;
  * else returns. */
