@@ -18,6 +18,7 @@ static struct spool sp[2];
 static struct conf conf;
 static struct charge charge;
 static usec_t now;
+static char trusted[] = "4712";
 
 static usec_t
 stopped(void)
@@ -43,7 +44,7 @@ begin(void)
 	}
 	conf = (struct conf){ .queue_base = base,
 		.instance = instance,
-		.trusted_users = (char[]){ "4712" },
+		.trusted_users = trusted,
 		.user_message_limit = 10,
 		.user_size_limit = 1000 };
 }
