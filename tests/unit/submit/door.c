@@ -143,13 +143,22 @@ Test(through_door, D52_one_that_was_told_the_end_is_waited_for)
 	through_door_end(&door);
 }
 
-/* The pipe is broken before the question is written. */
+/* The pipe is broken before the question is written, and behind the recipient.
+ */
 Test(through_door, D52_a_refusal_before_the_question_is_passed_on)
 {
 	struct queue_id id;
+	char gate[96];
 	siginfo_t si;
+	int fd;
 
-	begin("exec <&-; echo '4.3.1 full' >&2; exit 75", give_up);
+	snprintf(gate, sizeof(gate), "%s/gate", dir);
+	cr_assert_eq(mkfifo(gate, 0600), 0);
+	begin(
+	    "read x <gate; exec <&-; echo '4.3.1 full' >&2; exit 75", give_up);
+	fd = open(gate, O_WRONLY | O_CLOEXEC);
+	cr_assert_geq(fd, 0);
+	close(fd);
 	cr_assert_eq(waitid(P_ALL, 0, &si, WEXITED | WNOWAIT), 0);
 	cr_expect_eq(through_door_commit(&door, &id), -ENOSPC);
 	cr_expect_str_eq(door.reason, "full");
