@@ -70,7 +70,7 @@ lost(struct todo *t, int error)
 }
 
 static void
-take(struct todo *t, mqd_t mq, long left)
+take_rings(struct todo *t, mqd_t mq, long left)
 {
 	struct bell bell;
 	long i;
@@ -97,7 +97,7 @@ bells_take(struct todo *t)
 	if (t->bell == NULL)
 		return;
 	mq = (mqd_t)event_get_fd(t->bell);
-	take(t, mq, check_if_full(t, mq));
+	take_rings(t, mq, check_if_full(t, mq));
 }
 
 void
@@ -121,7 +121,7 @@ take_some(struct todo *t)
 		return;
 	}
 	t->unlooked++;
-	take(t, (mqd_t)event_get_fd(t->bell), room(t) > 0);
+	take_rings(t, (mqd_t)event_get_fd(t->bell), room(t) > 0);
 }
 
 static void

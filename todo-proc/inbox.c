@@ -211,7 +211,7 @@ inbox_has(const struct inbox *b, bool fresh_only)
 }
 
 static bool
-take(struct inbox *b, struct inbox_tree *tree, uint32_t *count, bool last,
+take_file(struct inbox *b, struct inbox_tree *tree, uint32_t *count, bool last,
     struct inbox_file *ret)
 {
 	struct inbox_file *c =
@@ -231,7 +231,7 @@ take_new(struct inbox *b, struct inbox_file *ret)
 
 	b->heard_turn = !heard;
 	if (!heard)
-		return take(b, &b->fresh, &b->nfresh, false, ret);
+		return take_file(b, &b->fresh, &b->nfresh, false, ret);
 	*ret =
 	    (struct inbox_file){ .inode = take_first_heard(b), .heard = true };
 	return true;
@@ -247,8 +247,8 @@ take_ready(struct inbox *b, struct inbox_file *ret)
 
 	b->newest_turn = !newest;
 	if (b->nready == 0 || (newest && b->nnewest > 0))
-		return take(b, &b->newest, &b->nnewest, newest, ret);
-	return take(b, &b->ready, &b->nready, newest, ret);
+		return take_file(b, &b->newest, &b->nnewest, newest, ret);
+	return take_file(b, &b->ready, &b->nready, newest, ret);
 }
 
 bool

@@ -174,7 +174,7 @@ take_counts(struct todo *t)
 
 /* A walk for which there was no memory leaves the counts of the last one. */
 static void
-end(struct todo *t)
+end_walk(struct todo *t)
 {
 	struct waiting *x = &t->waiting;
 	const usec_t took = t->now - x->began_at;
@@ -209,7 +209,7 @@ walk(struct todo *t)
 		return;
 	walk_end(&x->walk);
 	if (++x->dir == ARRAY_LEN(kinds))
-		end(t);
+		end_walk(t);
 	else
 		walk_next(t);
 }

@@ -202,7 +202,7 @@ has_lock(const struct children *all, off_t at, pid_t pid)
 }
 
 static void
-find(struct children *all, uint32_t queue, uint32_t place)
+find_orphan(struct children *all, uint32_t queue, uint32_t place)
 {
 	const usec_t limit = all->instance->conf->stop_time_limit;
 	const off_t at = child_lock_at(queue, place);
@@ -237,7 +237,7 @@ find_all(struct children *all)
 		if (child_locks_any(all->orphans.fd, queue) != 1)
 			continue;
 		for (place = 0; place < GROUP_MAX; place++)
-			find(all, queue, place);
+			find_orphan(all, queue, place);
 		if (queue != 0 && !has_leader(all, queue))
 			hurry_others(all, queue, clock_mono());
 	}

@@ -10,8 +10,8 @@
 #define STEADY (5 * USEC_PER_SEC)
 
 static void
-say(const struct queue *q, const char *begin, const char *what, usec_t span,
-    const char *end)
+log_lateness(const struct queue *q, const char *begin, const char *what,
+    usec_t span, const char *end)
 {
 	struct buf text = { 0 };
 
@@ -32,7 +32,7 @@ begins(struct queue *q, usec_t now)
 	/* The check says whether the disk answers at all. */
 	if (q->check_at > now)
 		q->check_at = now;
-	say(q, "late: ", page_text_work(l->work), l->time,
+	log_lateness(q, "late: ", page_text_work(l->work), l->time,
 	    "; new mail goes to other queues while one takes mail");
 }
 
@@ -46,8 +46,8 @@ goes_on_well(struct queue *q, usec_t now)
 	if (now - l->well_since < STEADY)
 		return;
 	l->told = false;
-	say(q, "", "the disk answers again, after", l->well_since - l->since,
-	    "");
+	log_lateness(q, "", "the disk answers again, after",
+	    l->well_since - l->since, "");
 }
 
 void

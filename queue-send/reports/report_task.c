@@ -176,7 +176,7 @@ open_message(struct report_work *w)
 }
 
 static int
-find(struct report_work *w, enum report_kind kind)
+find_recipients(struct report_work *w, enum report_kind kind)
 {
 	int r;
 
@@ -192,7 +192,7 @@ find(struct report_work *w, enum report_kind kind)
 }
 
 static int
-tell(struct report_work *w, enum report_kind kind)
+tell_recipients(struct report_work *w, enum report_kind kind)
 {
 	int r;
 
@@ -290,7 +290,7 @@ tell_each_alone(struct report_work *w)
 static int
 tell_failures(struct report_work *w)
 {
-	int r = find(w, w->t->kind);
+	int r = find_recipients(w, w->t->kind);
 
 	if (r < 0)
 		return r;
@@ -300,7 +300,7 @@ tell_failures(struct report_work *w)
 		return 0;
 	if (w->t->alone)
 		return tell_each_alone(w);
-	return tell(
+	return tell_recipients(
 	    w, w->rcpts.done == w->rcpts.count ? REPORT_SUCCESS : w->t->kind);
 }
 
@@ -316,8 +316,9 @@ warn(struct report_work *w)
 		return r;
 	w->rcpts.asked_only =
 	    header_is_automatic(w->content.data, w->content.len);
-	r = find(w, REPORT_DELAY);
-	return r < 0 || w->rcpts.count == 0 ? r : tell(w, REPORT_DELAY);
+	r = find_recipients(w, REPORT_DELAY);
+	return r < 0 || w->rcpts.count == 0 ? r
+					    : tell_recipients(w, REPORT_DELAY);
 }
 
 /* Only of a message that is ours and locked. */

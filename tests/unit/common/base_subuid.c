@@ -140,16 +140,15 @@ Test(subuid, X26_the_range_that_begins_first_has_an_overlap)
 
 Test(subuid, X26_many_ranges_are_searched)
 {
-	char *text = malloc(32 * 10000);
-	size_t len = 0;
+	struct buf text = { 0 };
 	unsigned i;
 
-	cr_assert_not_null(text);
 	for (i = 10000; i > 0; i--)
-		len += (size_t)sprintf(
-		    text + len, "%u:%u:10\n", 1000 + i, 100000 + 20 * i);
-	read_text(text);
-	free(text);
+		cr_assert_eq(
+		    buf_printf(&text, "%u:%u:10\n", 1000 + i, 100000 + 20 * i),
+		    0);
+	read_text(buf_str(&text));
+	buf_done(&text);
 	for (i = 1; i <= 10000; i += 97) {
 		cr_expect_eq(subuid_owner(&table, 100009 + 20 * i), 1000 + i);
 		cr_expect_eq(

@@ -260,13 +260,12 @@ Test(log_fields, X29_a_long_reply_ends_in_its_parenthesis)
 	};
 	const struct log_style style = { .program = "p" };
 	struct buf out = { 0 };
-	size_t from;
+	size_t from, i;
 
 	for (from = 0; from < 8; from++) {
 		memset(text, 'a', from);
-		memset(text + from, 0, sizeof(text) - from);
-		while (strlen(text) + 2 < sizeof(text))
-			strcat(text, "b=");
+		for (i = from; i < sizeof(text) - 1; i++)
+			text[i] = "b="[(i - from) % 2];
 		buf_reset(&out);
 		cr_assert_eq(log_line_text(&out, &event, &style), 0);
 		cr_expect_leq(out.len, (size_t)LOG_LINE_MAX);

@@ -111,7 +111,7 @@ Test(super_orphans, P1_P2_I21_nothing_of_a_queue_starts_before_they_are_gone)
 }
 
 /* An agent could lock all that it likes: one descriptor is enough for it.
- * mutation: find() without is_known() */
+ * mutation: find_orphan() without is_known() */
 Test(super_orphans, I21_a_process_with_the_locks_of_others_is_one_orphan)
 {
 	const char *line;
