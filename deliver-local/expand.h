@@ -219,7 +219,7 @@ struct charge {
 	uid_t account;
 	bool counted;         /* else no limit is on this user */
 	uint64_t parent_made; /* 1: the parent is an expansion; 0 */
-	int file;             /* lock/expanding, or -1 */
+	int file;             /* descriptor of lock/expanding; -1: none */
 	uint32_t slot;        /* CHARGE_SLOTS: none is free */
 	struct use own;       /* of this expansion */
 	char reason[USE_REASON_SIZE];

@@ -144,8 +144,8 @@ begin(struct todo *t)
 	walk_next(t);
 }
 
-/* The walk may have seen files that came since it began: they count twice until
- * the next walk, rather than not at all. */
+/* The walk may have counted files that came after its beginning. Such a file
+ * counts twice until the next walk; otherwise the file might not count. */
 static void
 take_counts(struct todo *t)
 {

@@ -88,7 +88,8 @@ int ask_take(mqd_t mq, struct ask *ret_ask);
  * use up the room for the name. */
 struct ask_socket {
 	int fd;   /* -1: none */
-	int base; /* the directory QUEUE_BASE, the caller's; -1: /dev/shm */
+	int base; /* descriptor of QUEUE_BASE, owned by the caller; -1: /dev/shm
+		   */
 	dev_t dev;
 	ino_t ino;
 };

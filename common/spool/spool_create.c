@@ -237,8 +237,8 @@ share_user(int users, const char *name, gid_t qdrop)
 	io_close(&fd);
 }
 
-/* A file that stays as it is refuses doors of subordinate uids until its owner
- * submits. */
+/* Doors of subordinate uids cannot open a file of mode 0600, which an earlier
+ * version made. */
 static void
 share_users(int base, gid_t qdrop)
 {

@@ -19,8 +19,8 @@
 
 /* ---- maildrop/ ---- */
 
-/* "UID.…" is a drop, "tmp.UID.…" one that is being written where the file
- * system has no files without a name. */
+/* A drop has the name "UID.…". On a file system without O_TMPFILE a drop has
+ * the name "tmp.UID.…" while the door writes the drop. */
 static bool
 parse_name(const char *name, uid_t *ret_uid, bool *ret_drop)
 {

@@ -34,8 +34,9 @@ int use_accounts_read(const char *path);
  * queues. */
 int use_count(const struct conf *conf, const struct spool *sp, uid_t account,
     struct use *ret);
-/* Has this account at least so many drops in one queue? Reads no more names
- * than that takes. False where maildrop/ cannot be read. */
+/* Has this account at least so many drops in one queue? The call stops
+ * reading at the last of these drops. False: also where the process cannot read
+ * maildrop/. */
 bool use_has_drops(const struct spool *sp, uid_t account, uint32_t count);
 /* Does a supervisor of root run, so that drops are picked up? */
 bool use_instance_runs(const struct conf *conf);
