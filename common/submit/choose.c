@@ -16,13 +16,14 @@ judge_page(struct queue_fact *fact, const struct choose_reader *reader,
     uint32_t full_pct, usec_t now_mono)
 {
 	struct queue_page page;
-	bool is_late;
+	usec_t late;
 
 	if (reader->queue(reader->arg, fact->queue, &page) < 0 ||
 	    page.queue != fact->queue)
 		return;
-	is_late = queue_page_disk_late(&page, now_mono) >= DISK_SLOW;
-	if (is_late && fact->rank == RANK_BLIND)
+	late = queue_page_disk_late(&page, now_mono);
+	fact->late = late >= DISK_SLOW ? late : 0;
+	if (fact->late > 0 && fact->rank == RANK_BLIND)
 		fact->rank = RANK_LATE;
 	if (page_stale(&page.head, now_mono))
 		return;
@@ -32,7 +33,7 @@ judge_page(struct queue_fact *fact, const struct choose_reader *reader,
 	}
 	if (fact->rank != RANK_BLIND && fact->rank != RANK_LATE)
 		return;
-	if (!is_late)
+	if (fact->late == 0)
 		fact->rank = RANK_OPEN;
 	fact->load_pct = queue_page_load(&page);
 	fact->incoming = page.incoming;
@@ -146,6 +147,8 @@ compare(const struct queue_fact *a, const struct queue_fact *b)
 {
 	if (a->rank != b->rank)
 		return a->rank < b->rank ? -1 : 1;
+	if (a->late != b->late)
+		return a->late < b->late ? -1 : 1;
 	if (a->is_full != b->is_full)
 		return a->is_full ? 1 : -1;
 	if (a->backlog != b->backlog)

@@ -49,7 +49,7 @@ make(uint32_t queue, const struct as *as)
 		.disk_since_mono = as->since };
 }
 
-/* mutation: common/submit/choose.c: is_late is always false. */
+/* mutation: common/submit/choose.c: fact->late is always 0. */
 Test(choose_late, D50_table)
 {
 	static const struct {
@@ -72,6 +72,13 @@ Test(choose_late, D50_table)
 		    { .since = LATE, .state = QUEUE_STATE_QUARANTINED },
 		    { .since = LATE }, 2 },
 		{ "both: by backlog", { .since = LATE }, { .since = LATE }, 1 },
+		{ "both: the shorter wait", { .since = LATE - 1 },
+		    { .since = LATE }, 2 },
+		{ "the shorter wait, full", { .since = LATE - 1 },
+		    { .since = LATE, .full = true }, 2 },
+		{ "put aside, by wait",
+		    { .since = LATE, .state = QUEUE_STATE_QUARANTINED },
+		    { .state = QUEUE_STATE_QUARANTINED }, 2 },
 		{ "absurd", { .since = INT64_MIN }, { .since = INT64_MAX }, 1 },
 		{ "closing, and late",
 		    { .since = LATE, .state = QUEUE_STATE_CLOSING },
@@ -93,4 +100,23 @@ Test(choose_late, D50_table)
 		cr_expect_eq(
 		    facts.rows[row].queue, rows[i].want, "%s", rows[i].name);
 	}
+}
+
+/* The supervisor is dead or stopped, the queues run. */
+Test(choose_late, D50_directories_alone)
+{
+	static const uint32_t numbers[] = { 1, 2 };
+	const struct choose_reader reader = { read_sched, read_queue, NULL };
+	struct queue_facts facts;
+	int row;
+
+	sched.head.beat_mono = NOW - PAGE_STALE - 1;
+	make(1, &(struct as){ .since = LATE });
+	make(2, &(struct as){ 0 });
+	choose_judge(&reader, NOW, &facts);
+	cr_assert_eq(facts.count, 0);
+	choose_add_disk(&facts, numbers, ARRAY_LEN(numbers), &reader, NOW);
+	row = choose_queue(&facts, 0);
+	cr_assert_geq(row, 0);
+	cr_expect_eq(facts.rows[row].queue, 2);
 }
