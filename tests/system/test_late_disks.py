@@ -114,7 +114,7 @@ class LateDisks(SystemTest):
         self.assertRegex(self.said[0], r"(?m)^queue 2: open, disk late for \d+ s \(.*\)$")
         directory = re.escape(str(i.queue(2)))
         wait(lambda: i.log_has(f"queue 2: {directory}: the disk answers again, after"), what="the end")
-        begins = re.findall(f"queue 2: {directory}: late: .* for the disk for 1s; new mail goes", i.log())
+        begins = re.findall(f"queue 2: {directory}: late: .* for \\d+s; new mail goes", i.log())
         self.assertEqual(len(begins), i.log().count(f"queue 2: {i.queue(2)}: the disk answers again"), i.log())
         site.release(hold=False)
         i.wait_empty()
