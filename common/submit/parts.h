@@ -22,8 +22,9 @@
  * queue_load. Of several queues the one with the smallest backlog is chosen, of
  * equal backlogs the queue with the least load, of equal loads each in turn. A
  * queue whose disk is late has no load either, since nothing leaves or enters.
- * Of late disks the one that is late for the shortest time is chosen: on a busy
- * host each disk lets a call wait now and then, and one of the disks may hang.
+ * If the disks of all queues are late, the queue whose disk has been late for
+ * the shortest time is chosen. On a busy host every disk is late now and then,
+ * and only one of the disks may hang.
  * The backlog goes before the load, since a queue whose mail waits for a
  * destination that another queue fills has no load. The facts come from
  * shared memory (docs/IPC.md), which is believed no further than this choice: a
@@ -38,7 +39,7 @@
 enum queue_rank {
 	RANK_OPEN,  /* open, and its page is fresh */
 	RANK_BLIND, /* open, nothing is known of its load */
-	RANK_LATE,  /* open, and its disk is late */
+	RANK_LATE,  /* open, and the disk is late: `late` is not 0 */
 	RANK_DISK,  /* the directory is there; or the queue is quarantined, or
 		     * its file system took no mail */
 	RANK_NEVER, /* draining or disabled */
@@ -49,8 +50,8 @@ struct queue_fact {
 	enum queue_rank rank;
 	bool failed;  /* did not take the message when it was tried */
 	bool is_full; /* the load is at queue_load or above */
-	/* How long the oldest call has waited for the disk; 0: for less than
-	 * DISK_SLOW, and the disk is not late. */
+	/* Time that the oldest call to the disk has waited; 0 if that time is
+	 * shorter than DISK_SLOW. The disk is late if this is not 0. */
 	usec_t late;
 	uint32_t load_pct;
 	/* Files in maildrop, incoming and active, and those of deferred that

@@ -136,7 +136,7 @@ class Directories(SystemTest):
         i = self.instance()
         place = self.service(i, "s6")
         self.supervise(i, ["s6-supervise", str(place)], place)
-        self.wait_does("s6-svstat", place)  # s6-svok answers before there is a status
+        self.wait_does("s6-svstat", place)  # s6-svok succeeds before the status file exists
         self.do("s6-svwait", "-U", "-t", str(int(HANG * 1000)), place)  # by the notification descriptor
         self.wait_said(i, place, "ready: 3 queues open")
         self.lives(i, place)

@@ -34,10 +34,12 @@ kill_supervisor(void)
 	cr_assert_eq(stage_finish(), -SIGKILL);
 }
 
-static bool *is_early; /* queue-send of queue 1 started beside `stubborn` */
+/* True if queue-send of queue 1 has started while the process of stubborn()
+ * lives. That process writes the value, so the memory is shared. */
+static bool *queue_started;
 
 static bool
-is_running(int locks)
+queue_send_runs(int locks)
 {
 	pid_t holder;
 
@@ -45,14 +47,17 @@ is_running(int locks)
 		   locks, child_lock_at(1, ROLE_QUEUE_SEND), &holder) == 1;
 }
 
-/* The child of the supervisor that was killed may have its lock at first. */
+/* Note whether queue-send of queue 1 starts. The queue-send of the killed
+ * supervisor holds the lock until that process ends: wait for that end first.
+ */
 static _Noreturn void
-watch_queue(int locks)
+watch_queue_send(int locks)
 {
-	while (is_running(locks))
+	while (queue_send_runs(locks))
 		usleep(1000);
 	for (;; usleep(1000))
-		*is_early |= is_running(locks);
+		if (queue_send_runs(locks))
+			*queue_started = true;
 }
 
 /* A process that does not hear SIGTERM, in a process group of its own. It has
@@ -65,9 +70,9 @@ stubborn(int first, int last)
 	pid_t pid;
 	char c;
 
-	is_early = mmap(NULL, sizeof(*is_early), PROT_READ | PROT_WRITE,
-	    MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	cr_assert_neq(is_early, MAP_FAILED);
+	queue_started = mmap(NULL, sizeof(*queue_started),
+	    PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	cr_assert_neq(queue_started, MAP_FAILED);
 	cr_assert_eq(pipe(gate), 0);
 	pid = fork();
 	cr_assert_geq(pid, 0);
@@ -81,7 +86,7 @@ stubborn(int first, int last)
 			(void)child_lock_take(
 			    fd, child_lock_at(1, (uint32_t)place));
 		(void)!write(gate[1], "x", 1);
-		watch_queue(fd);
+		watch_queue_send(fd);
 	}
 	cr_assert_eq(read(gate[0], &c, 1), 1);
 	close(gate[0]);
@@ -118,14 +123,14 @@ wait_for_the_end_of(pid_t pid)
 	stage_wait_log("of an earlier supervisor does not end: killed");
 	cr_assert_eq(waitpid(pid, &status, 0), pid);
 	cr_expect(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
-	cr_expect_not(*is_early);
+	cr_expect_not(*queue_started);
 	stage_wait_ready();
 	stage_wait_log("queue 1: the processes of an earlier supervisor have "
 		       "ended");
 	cr_expect_eq(stage_stop(), 0);
 }
 
-/* mutation: group_is_clear() without orphans_of() */
+/* mutation: group_is_clear() does not call orphans_of(). */
 Test(super_orphans, P1_P2_I21_nothing_of_a_queue_starts_before_they_are_gone)
 {
 	stage_conf("queue_count = 2");
@@ -136,7 +141,7 @@ Test(super_orphans, P1_P2_I21_nothing_of_a_queue_starts_before_they_are_gone)
 }
 
 /* An agent could lock all that it likes: one descriptor is enough for it.
- * mutation: find_orphan() without is_known() */
+ * mutation: find_orphan() does not call is_known(). */
 Test(super_orphans, I21_a_process_with_the_locks_of_others_is_one_orphan)
 {
 	const char *line;

@@ -49,7 +49,7 @@ make(uint32_t queue, const struct as *as)
 		.disk_since_mono = as->since };
 }
 
-/* mutation: common/submit/choose.c: fact->late is always 0. */
+/* mutation: in common/submit/choose.c, fact->late is always 0. */
 Test(choose_late, D50_table)
 {
 	static const struct {
@@ -102,8 +102,10 @@ Test(choose_late, D50_table)
 	}
 }
 
-/* The supervisor is dead or stopped, the queues run. */
-Test(choose_late, D50_directories_alone)
+/* The page of the supervisor is stale, because the supervisor has died. The
+ * queues still run and publish their pages.
+ * mutation: in common/submit/choose.c, compare() ignores `late`. */
+Test(choose_late, D50_without_a_supervisor)
 {
 	static const uint32_t numbers[] = { 1, 2 };
 	const struct choose_reader reader = { read_sched, read_queue, NULL };
