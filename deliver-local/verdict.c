@@ -43,10 +43,12 @@ static const struct {
 	{ ENAMETOOLONG, "4.2.0" },
 };
 
-/* A path that is writable at a login may be closed by the unit of systemd. */
+/* A path that is writable at a login may be closed by the unit of systemd.
+ * systemd ignores the blanks around "=". Behind a letter the log would write it
+ * as "\x3d". */
 #define READ_ONLY_HINT                                                    \
 	"; if the unit closes this path: \"systemctl edit qscheduler\", " \
-	"[Service] ReadWritePaths=PATH"
+	"[Service] ReadWritePaths = PATH"
 
 static void
 add_read_only_hint(struct verdict *v)

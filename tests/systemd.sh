@@ -186,6 +186,13 @@ in_journal() { # PATTERN WORDS OF journalctl...
 	shift
 	journalctl -q -b -t qscheduler -o cat "$@" | grep -E "$pattern"
 }
+# Shows the lines of SUBJECT when PATTERN does not come.
+journal_has() { # SUBJECT PATTERN
+	until_true in_journal "$2" || {
+		in_journal "$1"
+		return 1
+	}
+}
 mail_to() { # USER TEXT
 	printf 'Subject: x\n\n%s\n' "$2" | sendmail "$1"
 }
@@ -252,8 +259,8 @@ recipients() {
 	    until_true in_journal 'bin/writes>.*status=sent'
 	want 'sudo made its file' test -e /srv/shared/by-root
 	mail_to closed x
-	want 'a closed path is told with its remedy' until_true in_journal \
-	    'bin/closed>.*status=deferred.*Read-only file system.*ReadWritePaths='
+	want 'a closed path is told with its remedy' journal_has closed \
+	    'bin/closed>.*status=deferred.*Read-only file system.*ReadWritePaths = '
 }
 mode_and_limit() {
 	echo 'queue_mode = dynamic' >>/etc/qscheduler/qscheduler.conf

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/io.h"
+#include "log/parts.h"
 
 Test(verdict, errors)
 {
@@ -36,7 +37,7 @@ Test(verdict, errors)
 		cr_expect_eq(v.outcome, AGENT_DEFERRED, "%d", rows[i].error);
 		cr_expect_str_eq(v.dsn, rows[i].dsn, "%d", rows[i].error);
 		cr_expect_eq(strncmp(v.text, "write: ", 7), 0);
-		cr_expect_eq(strstr(v.text, "ReadWritePaths=") != NULL,
+		cr_expect_eq(strstr(v.text, "ReadWritePaths = PATH") != NULL,
 		    rows[i].error == EROFS, "%d", rows[i].error);
 	}
 }
@@ -45,12 +46,22 @@ Test(verdict, errors)
 Test(verdict, a_program_on_a_read_only_path)
 {
 	static const char output[] = "touch: /usr/x: Read-only file system\n";
+	const struct log_field fields[] = { LOG_STR("status", "deferred") };
+	const struct log_style style = { .program = "p" };
+	struct log_event event = { .fields = fields, .nfields = 1 };
+	struct buf line = { 0 };
 	struct verdict v;
 
 	verdict_status(&v, 75 << 8, "p", output, strlen(output));
 	cr_expect_eq(v.outcome, AGENT_DEFERRED);
 	cr_expect_not_null(
 	    strstr(v.text, "Read-only file system; if the unit"), "%s", v.text);
+	/* An operator can copy the remedy from the log: nothing is escaped. */
+	event.text = v.text;
+	cr_assert_eq(log_line_text(&line, &event, &style), 0);
+	cr_expect_not_null(
+	    strstr(buf_str(&line), v.text), "%s", buf_str(&line));
+	buf_done(&line);
 }
 
 /* Wait statuses as wait(2) gives them. */
