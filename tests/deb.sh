@@ -64,6 +64,12 @@ is_ours() { # NAME [PROGRAM]
 door_is() { # OWNER:GROUP MODE
 	same "$(stat -c '%U:%G %a' /usr/libexec/qscheduler/queue-drop)" "$1"
 }
+# In the place of the override that is there.
+override_door() { # OWNER GROUP MODE
+	dpkg-statoverride --remove /usr/libexec/qscheduler/queue-drop &&
+	    dpkg-statoverride --update --add "$@" \
+		/usr/libexec/qscheduler/queue-drop
+}
 look_is() { # OWNER:GROUP MODE
 	same "$(stat -c '%U:%G %a' /usr/libexec/qscheduler/queue-look)" "$1"
 }
@@ -173,8 +179,7 @@ upgraded() {
 	echo '# Mine.' >>/etc/qscheduler/routing
 	want 'the same again' apt install --reinstall /packages/qscheduler.deb
 	want 'the door' door_is 'root:qdrop 2711'
-	dpkg-statoverride --force-all --update --add root root 755 \
-		/usr/libexec/qscheduler/queue-drop
+	want 'an override of the administrator' override_door root root 755
 	want 'upgrades' sh -c 'exec >/packages/said 2>&1
 		. /packages/bare-root.sh; apt install /packages/next.deb'
 	want 'an instance that was started by hand is named' \
