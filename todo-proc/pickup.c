@@ -24,7 +24,7 @@ picked_up(struct todo *t, const struct picked *p)
 
 	queue_id_format(&p->id, text);
 	log_message(LOG_DEBUG_L, "picked-up", text, "picked up");
-	waiting_picked_up(t, p->uid, p->size);
+	waiting_picked_up(t, p->id.inode, p->uid, p->size);
 	if (todo_found(t, p->id.inode, p->mtime_wall) == 1)
 		inbox_note_drop(&t->inbox, p->id.inode, p->mtime_wall);
 }

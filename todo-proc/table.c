@@ -79,3 +79,58 @@ waiting_table_rows(const struct waiting_table *t, struct waiting_user *out)
 		}
 	return n;
 }
+
+/* ---- inodes ---- */
+
+void
+waiting_met_clear(struct waiting_met *m)
+{
+	free(m->inodes);
+	*m = (struct waiting_met){ 0 };
+}
+
+/* The place of an inode, or the free one that it would have. */
+static uint64_t *
+met_place(const struct waiting_met *m, uint64_t inode)
+{
+	uint64_t at = inode * 0x9e3779b97f4a7c15u >> 32;
+
+	while (m->inodes[at & (m->places - 1)] != inode &&
+	    m->inodes[at & (m->places - 1)] != 0)
+		at++;
+	return &m->inodes[at & (m->places - 1)];
+}
+
+/* At most half of the places are taken. */
+static int
+met_grow(struct waiting_met *m)
+{
+	const uint32_t places = m->places == 0 ? PLACES_MIN : m->places * 2;
+	struct waiting_met more = { .places = places, .count = m->count };
+	uint32_t i;
+
+	more.inodes = calloc(places, sizeof(*more.inodes));
+	if (more.inodes == NULL)
+		return -ENOMEM;
+	for (i = 0; i < m->places; i++)
+		if (m->inodes[i] != 0)
+			*met_place(&more, m->inodes[i]) = m->inodes[i];
+	free(m->inodes);
+	*m = more;
+	return 0;
+}
+
+int
+waiting_met_add(struct waiting_met *m, uint64_t inode)
+{
+	uint64_t *place;
+
+	if (m->count * 2 >= m->places && met_grow(m) < 0)
+		return -ENOMEM;
+	place = met_place(m, inode);
+	if (*place == inode)
+		return 0;
+	*place = inode;
+	m->count++;
+	return 1;
+}

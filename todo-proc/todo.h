@@ -9,7 +9,7 @@
  *	pickup    a drop is moved into incoming/
  *	examine   files are checked, counted, or moved to corrupt/
  *	waiting   the mail of each user, for the shares
- *	table     the counts of users
+ *	table     the counts of users, and inodes
  *	walk      a directory is read, a part at a time
  *	disk      the threads that wait for the disk
  *	todo      clocks, and the beginning of a turn
@@ -123,6 +123,12 @@ struct waiting_table {
 	uint32_t places, count;
 };
 
+/* Inodes, open addressing. */
+struct waiting_met {
+	uint64_t *inodes; /* 0: free */
+	uint32_t places, count;
+};
+
 struct waiting {
 	struct walk walk;
 	uint32_t dir; /* the one that is walked */
@@ -137,7 +143,7 @@ struct waiting {
 	usec_t walked_wall;           /* of the last one: its beginning */
 	struct waiting_table counted; /* for the file */
 	struct waiting_table fresh;   /* by the walk that is under way */
-	struct waiting_table since;   /* came since that walk began */
+	struct waiting_met met;       /* the files of fresh */
 };
 
 /* Causes whose messages have a rate limit of their own. */
@@ -245,9 +251,11 @@ void walk_end(struct walk *w);
  * times the duration of the last one has passed. Where no user has limits, one
  * walk in WAITING_SELDOM keeps the figures for `qctl shares'.
  *
- * A file that moves while a walk is under way can be missed by it, or be
- * counted twice. What queue-send says comes just before such a move, so a walk
- * that is wanted for that waits for WAITING_EVERY. */
+ * A walk counts a file once, by its inode: a file that moves from incoming/ to
+ * deferred/ can be met in each directory, and may be told as new, too. A file
+ * that goes back to active/ while a walk is under way can be missed. What
+ * queue-send says comes just before such a move, so a walk that is wanted for
+ * that waits for WAITING_EVERY. */
 
 #define WAITING_EVERY      USEC_PER_SEC
 #define WAITING_SHARE      50
@@ -261,7 +269,8 @@ void waiting_done(struct todo *t);
 /* Write the counts a last time: they hold while the system is stopped. */
 void waiting_leave(struct todo *t);
 /* A drop of this user came to incoming/. */
-void waiting_picked_up(struct todo *t, uid_t uid, uint64_t bytes);
+void
+waiting_picked_up(struct todo *t, uint64_t inode, uid_t uid, uint64_t bytes);
 /* A message of incoming/ was examined, and is offered for the first time. */
 void waiting_offered(struct todo *t, const struct examine_task *e);
 /* queue-send works: files that were counted may have gone. */
@@ -277,6 +286,10 @@ uint32_t
 waiting_table_rows(const struct waiting_table *t, struct waiting_user *out);
 /* Drops all rows. */
 void waiting_table_clear(struct waiting_table *t);
+/* 1: the inode is new; 0: it was there; -ENOMEM. */
+int waiting_met_add(struct waiting_met *m, uint64_t inode);
+/* Drops all inodes. */
+void waiting_met_clear(struct waiting_met *m);
 
 /* ---- examine ----
  *

@@ -134,7 +134,7 @@ begin(struct todo *t)
 	struct waiting *x = &t->waiting;
 
 	waiting_table_clear(&x->fresh);
-	waiting_table_clear(&x->since);
+	waiting_met_clear(&x->met);
 	x->short_of_memory = false;
 	x->dir = 0;
 	x->began_at = t->now;
@@ -144,8 +144,6 @@ begin(struct todo *t)
 	walk_next(t);
 }
 
-/* The walk may have counted files that came after its beginning. Such a file
- * counts twice until the next walk; otherwise the file might not count. */
 static void
 take_counts(struct todo *t)
 {
@@ -156,15 +154,6 @@ take_counts(struct todo *t)
 	for (i = 0; i < x->fresh.places; i++)
 		x->seen |= x->fresh.rows[i].uid != 0 &&
 		    !is_free(t, x->fresh.rows[i].uid - 1);
-	for (i = 0; i < x->since.places; i++) {
-		struct waiting_user row = x->since.rows[i];
-
-		if (row.uid == 0)
-			continue;
-		row.uid--;
-		(void)waiting_table_add(&x->fresh, &row);
-		x->wanted = true;
-	}
 	waiting_table_clear(&x->counted);
 	x->counted = x->fresh;
 	x->fresh = (struct waiting_table){ 0 };
@@ -180,6 +169,7 @@ end_walk(struct todo *t)
 	const usec_t took = t->now - x->began_at;
 
 	x->running = false;
+	waiting_met_clear(&x->met);
 	if (x->short_of_memory)
 		x->wanted = true;
 	else
@@ -190,20 +180,34 @@ end_walk(struct todo *t)
 	x->quiet_at = x->not_before + QUIET_EVERY;
 }
 
+/* Counts a file for the walk that is under way. A file that moves ahead of the
+ * walk is met in each directory, and a file that comes meanwhile is told, too;
+ * the inode says that it is one. Mail of users without limits may count twice
+ * until the next walk, so that its inodes need no memory. */
+static void
+count_once(struct todo *t, uint64_t inode, const struct waiting_user *one)
+{
+	struct waiting *x = &t->waiting;
+	const int r =
+	    is_free(t, one->uid) ? 1 : waiting_met_add(&x->met, inode);
+
+	if (r < 0 || (r == 1 && waiting_table_add(&x->fresh, one) < 0))
+		x->short_of_memory = true;
+}
+
 static void
 walk(struct todo *t)
 {
 	struct waiting *x = &t->waiting;
-	const struct waiting_user *one;
+	const struct walk_found *f;
 	bool more;
 	int i, n;
 
 	n = walk_count(&x->walk, &more);
 	for (i = 0; i < n; i++) {
-		one = &walk_found(&x->walk, i)->u.one;
-		if (walk_found(&x->walk, i)->error == 0 && one->messages > 0 &&
-		    waiting_table_add(&x->fresh, one) < 0)
-			x->short_of_memory = true;
+		f = walk_found(&x->walk, i);
+		if (f->error == 0 && f->u.one.messages > 0)
+			count_once(t, f->item.inode, &f->u.one);
 	}
 	if (more)
 		return;
@@ -218,22 +222,22 @@ walk(struct todo *t)
 
 /* A message that cannot be counted now is found by the next walk. */
 static void
-came(struct todo *t, const struct waiting_user *one)
+came(struct todo *t, uint64_t inode, const struct waiting_user *one)
 {
 	struct waiting *x = &t->waiting;
 
 	(void)waiting_table_add(&x->counted, one);
 	if (x->running)
-		(void)waiting_table_add(&x->since, one);
+		count_once(t, inode, one);
 	x->publish = true;
 	x->unpublished += one->bytes;
 	x->wanted |= !is_free(t, one->uid);
 }
 
 void
-waiting_picked_up(struct todo *t, uid_t uid, uint64_t bytes)
+waiting_picked_up(struct todo *t, uint64_t inode, uid_t uid, uint64_t bytes)
 {
-	came(t, &(struct waiting_user){ uid, 1, bytes, 0 });
+	came(t, inode, &(struct waiting_user){ uid, 1, bytes, 0 });
 }
 
 /* The last walk counted a message that was written before it began, unless the
@@ -252,7 +256,7 @@ waiting_offered(struct todo *t, const struct examine_task *e)
 	if (e->mtime_wall < t->waiting.walked_wall)
 		t->waiting.wanted |= !is_free(t, one.uid);
 	else
-		came(t, &one);
+		came(t, e->inode, &one);
 }
 
 void
@@ -337,7 +341,7 @@ waiting_done(struct todo *t)
 	x->running = false;
 	waiting_table_clear(&x->counted);
 	waiting_table_clear(&x->fresh);
-	waiting_table_clear(&x->since);
+	waiting_met_clear(&x->met);
 }
 
 static usec_t
@@ -350,6 +354,14 @@ next_walk(const struct todo *t)
 	return x->seen ? x->quiet_at : x->not_before + WAITING_SELDOM;
 }
 
+/* A walk can meet a drop that a thread has moved before the thread says so. The
+ * drop would count again if it were told behind the end of the walk. */
+static bool
+waits_for_pickup(const struct todo *t)
+{
+	return t->waiting.dir + 1 == ARRAY_LEN(kinds) && t->maildrop.walk.away;
+}
+
 /* The time of the next part of a walk. */
 static usec_t
 walk_some(struct todo *t)
@@ -358,7 +370,7 @@ walk_some(struct todo *t)
 
 	if (!x->running && t->now >= next_walk(t))
 		begin(t);
-	if (x->running && !walk_read(t, &x->walk))
+	if (x->running && (waits_for_pickup(t) || !walk_read(t, &x->walk)))
 		return USEC_NEVER;
 	if (x->running)
 		walk(t);

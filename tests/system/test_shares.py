@@ -168,6 +168,30 @@ class Shares(SystemTest):
         self.others_go_on(i)
         i.stop()
 
+    def counted(self, i):
+        """Messages of the user in the tables of all queues."""
+        rows = [row.split() for number in i.numbers for row in (i.queue(number) / "gate/waiting").read_text().splitlines()[1:]]
+        return sum(int(row[1]) for row in rows if int(row[0]) == MALLORY)
+
+    @cost(15)
+    def test_X6_mail_that_is_deferred_at_once_counts_once(self):
+        """Walks begin with messages, and meet them in incoming/, active/ and deferred/; of ten about one."""
+        limit = 48
+        i = self.instance(queues=8, routing="later.example smtp:127.0.0.1:1\n* local\n",
+                          conf=HOUR | {"user_message_limit": limit}).start()
+        wait(lambda: all((i.queue(n) / "gate/waiting").exists() for n in i.numbers), what="the first walks")
+        for n in range(limit):
+            self.assertEqual(self.submit(i, "x@later.example"), (0, ""), f"message {n}")
+            until = time.monotonic() + 0.2
+            # A walk that the message begins has ended within this time.
+            while len(i.files("deferred")) <= n or self.counted(i) <= n or time.monotonic() < until:
+                self.assertLessEqual(self.counted(i), n + 1)
+                time.sleep(0.01)  # between two looks
+        code, said = self.submit(i, "x@later.example")
+        self.assertEqual(code, 75)
+        self.assertIn(f"{limit} messages of uid 65534 wait, the limit is {limit} (user_message_limit)", said)
+        i.stop()
+
     def shares(self, i, *words, user=None, groups=(), status=0, name="qctl"):
         who = {} if user is None else {"user": user, "group": "nogroup", "extra_groups": groups}
         done = subprocess.run([name, "shares", *words], executable=i.dir / "qctl", env=i.environment(),

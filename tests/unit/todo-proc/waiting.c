@@ -267,7 +267,7 @@ Test(waiting, X22_counts_outlive_the_process)
 	world_again(&w);
 	(void)share_queue();
 	w.t.waiting.not_before = USEC_NEVER; /* no walk yet */
-	waiting_picked_up(&w.t, OTHER, 7);
+	waiting_picked_up(&w.t, 4711, OTHER, 7);
 	(void)waiting_work(&w.t);
 	expect_row(USER, 1, 1);
 	expect_row(OTHER, 1, 0);
@@ -285,4 +285,67 @@ Test(waiting, X6_where_no_user_has_limits_walks_are_seldom)
 	at = w.t.waiting.not_before + WAITING_SELDOM;
 	cr_expect_not(walks_at(at - 1));
 	cr_expect(walks_at(at));
+}
+
+/* ---- what happens while a walk is under way ---- */
+
+/* A walk has passed incoming/. */
+static void
+begin_walk(void)
+{
+	w.t.now++;
+	(void)waiting_work(&w.t);
+	cr_assert(w.t.waiting.running);
+	cr_assert_eq(w.t.waiting.dir, 1);
+}
+
+/* mutation: waiting_met_add() returns 1 for an inode that is there. */
+Test(waiting, X6_a_message_that_moves_ahead_of_a_walk_counts_once)
+{
+	const uid_t own = share_queue();
+	uint64_t inodes[WALK_PART_MAX / 2];
+	uint32_t i;
+
+	for (i = 0; i < ARRAY_LEN(inodes); i++)
+		inodes[i] = put(SPOOL_INCOMING, USER, own);
+	begin_walk();
+	for (i = 0; i < ARRAY_LEN(inodes); i++)
+		cr_assert_eq(spool_move(&w.t.sp, SPOOL_INCOMING, SPOOL_DEFERRED,
+				 inodes[i]),
+		    0);
+	put(SPOOL_DEFERRED, USER, own);
+	finish_walk();
+	expect_row(USER, ARRAY_LEN(inodes) + 1, ARRAY_LEN(inodes) + 1);
+}
+
+Test(waiting, X6_a_drop_that_is_told_during_a_walk_counts_once)
+{
+	const uid_t own = share_queue();
+	const uint64_t met = put(SPOOL_INCOMING, USER, own);
+	const uint64_t ahead = put(SPOOL_ACTIVE, USER, own);
+
+	begin_walk();
+	waiting_picked_up(&w.t, met, USER, 7);
+	waiting_picked_up(&w.t, ahead, USER, 7);
+	waiting_picked_up(&w.t, ahead + met, USER, 7); /* behind the walk */
+	finish_walk();
+	expect_row(USER, 3, 1);
+}
+
+/* mutation: waits_for_pickup() is false. */
+Test(waiting, X6_a_walk_ends_behind_the_drops_that_a_thread_moves)
+{
+	const uid_t own = share_queue();
+	const uint64_t moved = put(SPOOL_INCOMING, USER, own);
+	int i;
+
+	w.t.maildrop.walk.away = true;
+	begin_walk();
+	for (i = 0; i < 10; i++)
+		(void)waiting_work(&w.t);
+	cr_assert(w.t.waiting.running);
+	w.t.maildrop.walk.away = false;
+	waiting_picked_up(&w.t, moved, USER, 7);
+	finish_walk();
+	expect_row(USER, 1, 1);
 }
