@@ -69,7 +69,7 @@ read_door(const struct task *t, struct share_row *row)
 		return;
 	use_of_slots(fd, use_slots(&t->limits), UINT32_MAX, &under_way);
 	row->figures[SHARE_UNDER_WAY].use = under_way.messages;
-	/* A message counts until its part of a minute has passed. */
+	/* The messages whose parts of a minute lie between now and the mark. */
 	if (rate > 0)
 		row->figures[SHARE_RATE].use =
 		    ((uint64_t)(use_rate_mark(fd, now) - now) * rate +
@@ -193,5 +193,5 @@ share_row_object(struct buf *out, const struct share_row *row,
 }
 
 const char share_row_head[] =
-    "     MESSAGES                   BYTES         FILES   RATE/MINUTE"
+    "     MESSAGES                   BYTES         FILES    RATE LEVEL"
     "     UNDER WAY  USER\n";

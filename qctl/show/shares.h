@@ -17,7 +17,7 @@ enum share {
 	SHARE_MESSAGES,
 	SHARE_BYTES,
 	SHARE_FILES,
-	SHARE_RATE, /* messages of the last minute */
+	SHARE_RATE, /* level: each message adds one, the rate drains it */
 	SHARE_UNDER_WAY,
 	NSHARES,
 };

@@ -241,6 +241,7 @@ class Shares(SystemTest):
         # Everybody else sees the own row, and gets no other by any words.
         self.assertEqual([r["uid"] for r in self.rows(i, user=OTHER)], [OTHER])
         said = self.shares(i, user=OTHER)
+        self.assertIn(" RATE LEVEL ", said.splitlines()[0])
         self.assertIn("60123\n", said)
         self.assertNotIn("nobody", said)
         for words in (["nobody"], ["--json", "nobody"], ["65534"], ["--", "nobody"], ["-c", str(i.conf_file), "nobody"]):
