@@ -12,6 +12,7 @@
 
 #include "base/guard.h"
 #include "base/num.h"
+#include "qctl/read/user.h"
 #include "qctl/show/qread.h"
 
 #define PROGRAM    "queue-look"
@@ -104,12 +105,21 @@ own_groups(gid_t **ret)
 }
 
 bool
-look_is_own_share(int argc, char *const *argv)
+look_is_own_share(int argc, char *const *argv, const char *name, uid_t uid)
 {
-	return (argc == 2 || argc == 3) &&
-	    strcmp(base_name(argv[0]), "qctl") == 0 &&
-	    strcmp(argv[1], "shares") == 0 &&
-	    (argc == 2 || strcmp(argv[2], "--json") == 0);
+	char number[16];
+	int i;
+
+	(void)snprintf(number, sizeof(number), "%u", (unsigned)uid);
+	if (argc < 2 || strcmp(base_name(argv[0]), "qctl") != 0 ||
+	    strcmp(argv[1], "shares") != 0)
+		return false;
+	for (i = 2; i < argc; i++)
+		if (strcmp(argv[i], "--json") != 0 &&
+		    strcmp(argv[i], number) != 0 &&
+		    (*name == '\0' || strcmp(argv[i], name) != 0))
+			return false;
+	return true;
 }
 
 static int
@@ -187,7 +197,8 @@ look_begin(
 	code = judge_user(program, ret_conf, &reads);
 	*ret_own_only = !reads;
 	if (code == EX_OK && !reads &&
-	    !look_is_own_share(argc - LOOK_WORDS, argv + LOOK_WORDS))
+	    !look_is_own_share(argc - LOOK_WORDS, argv + LOOK_WORDS,
+		user_name(getuid()), getuid()))
 		code = complain(program, EX_NOPERM, LOOK_DENIED);
 	if (code != EX_OK)
 		conf_done(ret_conf);

@@ -29,11 +29,12 @@ bool look_is_called(int argc, char *const *argv);
  * reader, and the words are those of look_is_own_share(). */
 int look_begin(
     int argc, char *const *argv, struct conf *ret_conf, bool *ret_own_only);
-/* `qctl shares', `qctl shares --json': the words with which a user who is no
- * reader sees the own share; they are compared before any word is parsed. The
- * caller chooses the first word, too, which chooses the parser of the others.
- */
-bool look_is_own_share(int argc, char *const *argv);
+/* `qctl shares [--json] [NAME | UID]' of this user: the words with which a user
+ * who is no reader sees the own share; they are compared before any word is
+ * parsed. The caller chooses the first word, too, which chooses the parser of
+ * the others. name: empty for a user who has none. */
+bool
+look_is_own_share(int argc, char *const *argv, const char *name, uid_t uid);
 /* Does this command only show, and no content? own_only: and nothing but the
  * own share? */
 bool look_shows(const struct options *o, bool own_only);

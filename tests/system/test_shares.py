@@ -243,6 +243,11 @@ class Shares(SystemTest):
         said = self.shares(i, user=OTHER)
         self.assertIn(" RATE LEVEL ", said.splitlines()[0])
         self.assertIn("60123\n", said)
+        for words in (["60123"], ["--json", "60123"]):
+            self.assertIn("60123", self.shares(i, *words, user=OTHER))
+        for words in (["nobody"], ["65534"], ["nobody", "--json"]):
+            self.assertIn("nobody", self.shares(i, *words, user=MALLORY))
+        self.shares(i, "60123", user=MALLORY, status=77)
         self.assertNotIn("nobody", said)
         for words in (["nobody"], ["--json", "nobody"], ["65534"], ["--", "nobody"], ["-c", str(i.conf_file), "nobody"]):
             self.shares(i, *words, user=OTHER, status=77)

@@ -100,15 +100,27 @@ Test(shares, X24_words_of_who_is_no_reader)
 		{ { "qctl", "--json", "shares" }, false },
 		{ { "qctl", "shares", "--json", "root" }, false },
 		{ { "qctl", "shares", "-c", "x" }, false },
+		{ { "qctl", "shares", "me" }, true },
+		{ { "qctl", "shares", "3999999999" }, true },
+		{ { "qctl", "shares", "--json", "me" }, true },
+		{ { "qctl", "shares", "me", "--json" }, true },
+		{ { "qctl", "shares", "mee" }, false },
+		{ { "qctl", "shares", "me", "root" }, false },
+		{ { "qctl", "shares", "0" }, false },
+		{ { "mailq", "shares", "me" }, false },
 	};
-	char *words[5];
+	char *words[5], none[] = ""; /* no user has this name */
 	size_t i;
 	int n;
 
 	for (i = 0; i < ARRAY_LEN(rows); i++) {
 		for (n = 0; rows[i].words[n][0] != '\0'; n++)
 			words[n] = rows[i].words[n];
-		cr_expect_eq(
-		    look_is_own_share(n, words), rows[i].want, "%zu", i);
+		cr_expect_eq(look_is_own_share(n, words, "me", USER),
+		    rows[i].want, "%zu", i);
 	}
+	words[0] = rows[0].words[0];
+	words[1] = rows[0].words[1];
+	words[2] = none;
+	cr_expect_not(look_is_own_share(3, words, "", USER));
 }
