@@ -91,9 +91,10 @@ take_slot(struct share *s)
 		r = lock_within(s->file, USE_LOCK_SLOT(s->slot), SLOT_WAIT);
 	if (r < 0)
 		return refuse(s,
-		    "%" PRIu32 " submissions of uid %u are under way "
-		    "(user_process_limit)",
-		    s->slots, (unsigned)s->uid);
+		    "%" PRIu32
+		    " submissions of uid %u are under way, the limit "
+		    "is %" PRIu32 " (user_process_limit)" USE_REMEDY,
+		    s->slots, (unsigned)s->uid, s->slots);
 	return tell(s, 1);
 }
 
@@ -138,7 +139,7 @@ check_rate(struct share *s, bool pay)
 	if (r == -EAGAIN)
 		return refuse(s,
 		    "uid %u submits more than %" PRIu32
-		    " messages a minute (user_message_rate)",
+		    " messages a minute (user_message_rate)" USE_REMEDY,
 		    (unsigned)s->uid, s->conf->user_message_rate);
 	if (r == -EINTR)
 		return refuse(s,

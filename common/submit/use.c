@@ -260,18 +260,19 @@ use_check(const struct conf *conf, uid_t account, const struct use *there,
 	    there->messages + more->messages > conf->user_message_limit)
 		return refuse(reason,
 		    "%" PRIu64 " messages of uid %u wait, the limit is %" PRIu32
-		    " (user_message_limit)",
+		    " (user_message_limit)" USE_REMEDY,
 		    there->messages, uid, conf->user_message_limit);
 	if (conf->user_inode_limit != 0 &&
 	    there->inodes + more->inodes > conf->user_inode_limit)
 		return refuse(reason,
 		    "%" PRIu64 " files of uid %u wait, the limit is %" PRIu32
-		    " (user_inode_limit)",
+		    " (user_inode_limit)" USE_REMEDY,
 		    there->inodes, uid, conf->user_inode_limit);
 	if (conf->user_size_limit != 0 && bytes > conf->user_size_limit)
 		return refuse(reason,
-		    "%" PRIu64 " bytes of uid %u wait, the limit is %" PRIu64
-		    " (user_size_limit)",
+		    "%" PRIu64 " bytes of uid %u wait with this message, the "
+			       "limit is %" PRIu64
+		    " (user_size_limit)" USE_REMEDY,
 		    bytes, uid, conf->user_size_limit);
 	return 0;
 }

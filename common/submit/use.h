@@ -55,8 +55,10 @@ use_is_free(const struct conf *conf, const struct spool *sp, uid_t account);
  * queue-drop. */
 bool use_is_trusted(const char *list, uid_t uid);
 
+/* The end of each refusal for a limit. */
+#define USE_REMEDY      "; see \"qctl shares\""
 /* May `more` come to what is `there`? -1 with the reason: "5000 messages of uid
- * 1000 wait, the limit is 5000 (user_message_limit)". */
+ * 1000 wait, the limit is 5000 (user_message_limit)" and USE_REMEDY. */
 #define USE_REASON_SIZE 160
 int use_check(const struct conf *conf, uid_t account, const struct use *there,
     const struct use *more, char reason[USE_REASON_SIZE]);

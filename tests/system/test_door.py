@@ -230,7 +230,7 @@ class Protocol(Doors):
                 self.accepts(i)
             exit_code, said, why = self.door(i, message())
             self.assertEqual((exit_code, said), (75, ""))
-            self.assertIn("3 submissions of uid 65534 are under way (user_process_limit)", why)
+            self.assertIn('3 submissions of uid 65534 are under way, the limit is 3 (user_process_limit); see "qctl shares"', why)
         finally:
             for process in held:
                 process.kill()
@@ -351,7 +351,7 @@ class Shares(Doors):
         while sent < 10 and i.inject(HELLO, "bob@test.example", uid=OTHER, check=False).returncode == 0:
             sent += 1
         self.assertEqual(sent, 2)  # the third has half a minute to be refused in
-        self.refused(i, f"uid {OTHER} submits more than 2 messages a minute (user_message_rate)", uid=OTHER)
+        self.refused(i, f'uid {OTHER} submits more than 2 messages a minute (user_message_rate); see "qctl shares"', uid=OTHER)
         i.inject(HELLO, "bob@test.example", uid=MALLORY)
         i.stop()
 

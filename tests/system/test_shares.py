@@ -96,7 +96,7 @@ class Shares(SystemTest):
         self.assertEqual({c for c, _ in codes}, {0, 75})
         for code, said in codes:
             if code == 75:
-                self.assertRegex(said, r"4\.7\.1 \d+ bytes of uid 65534 wait, the limit is 25165824 \(user_size_limit\)")
+                self.assertRegex(said, r"4\.7\.1 \d+ bytes of uid 65534 wait with this message, the limit is 25165824 \(user_size_limit\); see \"qctl shares\"")
         self.assertGreaterEqual(accepted, 3)
         # A share and one expansion, which makes two messages.
         self.assertLessEqual(watch.most, 24 * MEGABYTE + 2 * len(big) + 64 * 1024)
@@ -135,7 +135,7 @@ class Shares(SystemTest):
         wait(lambda: self.submit(i, "bob@test.example")[0] == 75, what="the counts of the new process")
         i.flush()
         wait(lambda: i.log_has(r"to=<many@test\.example>.*dsn=4\.7\.1, status=deferred \(alias many: \d+ messages of uid 65534 "
-                               r"wait, the limit is 3 \(user_message_limit\)\)"), 60, "the deferral")
+                               r"wait, the limit is 3 \(user_message_limit\); see \"qctl shares\"\)"), 60, "the deferral")
         self.others_go_on(i)
         i.routing_file.write_text("later.example discard\n* local\n")
         self.deliver_all(i)
@@ -159,7 +159,7 @@ class Shares(SystemTest):
         wait(lambda: time.time() - table.stat().st_mtime > 3, what="the walk behind the last change")
         code, said = self.submit(i, "a@bad.example", sender=sender("x"))
         self.assertEqual(code, 75)
-        self.assertRegex(said, r"4\.7\.1 \d+ messages of uid 65534 wait, the limit is 20 \(user_message_limit\)")
+        self.assertRegex(said, r"4\.7\.1 \d+ messages of uid 65534 wait, the limit is 20 \(user_message_limit\); see \"qctl shares\"")
         wait(lambda: not i.files("gate/maildrop", "incoming", "active"), what="reports that wait")
         # None was refused: each failure has its report, which waits, or its message.
         failed = len(re.findall(r"to=<a@bad\.example>.*status=bounced", i.log()))
@@ -189,7 +189,7 @@ class Shares(SystemTest):
                 time.sleep(0.01)  # between two looks
         code, said = self.submit(i, "x@later.example")
         self.assertEqual(code, 75)
-        self.assertIn(f"{limit} messages of uid 65534 wait, the limit is {limit} (user_message_limit)", said)
+        self.assertIn(f"{limit} messages of uid 65534 wait, the limit is {limit} (user_message_limit); see \"qctl shares\"", said)
         i.stop()
 
     def shares(self, i, *words, user=None, groups=(), status=0, name="qctl"):

@@ -83,7 +83,7 @@ Test(charge, X20_a_message_too_many)
 	cr_expect_eq(charge_more(&charge, 1), -EUSERS);
 	cr_expect_str_eq(charge.reason,
 	    "9 messages of uid 4711 wait, the limit is 10 "
-	    "(user_message_limit)");
+	    "(user_message_limit); see \"qctl shares\"");
 	charge_end(&charge, false);
 }
 
@@ -94,8 +94,8 @@ Test(charge, X20_a_byte_too_many)
 	charge_end(&charge, false);
 	cr_expect_eq(more(&charge, &sp[0], 101), -EUSERS);
 	cr_expect_str_eq(charge.reason,
-	    "1001 bytes of uid 4711 wait, the limit is 1000 "
-	    "(user_size_limit)");
+	    "1001 bytes of uid 4711 wait with this message, the limit is 1000 "
+	    "(user_size_limit); see \"qctl shares\"");
 	charge_end(&charge, false);
 }
 

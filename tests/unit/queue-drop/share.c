@@ -75,8 +75,9 @@ expect_full(void)
 {
 	cr_expect_eq(share_pay(&share, &sp, 3 * MIB / 2), -1);
 	cr_expect_str_eq(share.reason,
-	    "3670016 bytes of uid 1000 wait, the limit is 3145728 "
-	    "(user_size_limit)");
+	    "3670016 bytes of uid 1000 wait with this message, the limit is "
+	    "3145728 "
+	    "(user_size_limit); see \"qctl shares\"");
 }
 
 /* mutation: share_pay() counts nothing anew. */
@@ -105,7 +106,7 @@ Test(share, X6_a_file_that_cannot_be_written_is_no_rate)
 	cr_expect_eq(share_pay(&share, &sp, 1), -1);
 	cr_expect_str_eq(share.reason,
 	    "uid 1000 submits more than 1 messages a minute "
-	    "(user_message_rate)");
+	    "(user_message_rate); see \"qctl shares\"");
 	close(share.file);
 	share.file = -1;
 	cr_expect_eq(share_pay(&share, &sp, 1), -1);

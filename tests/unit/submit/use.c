@@ -236,13 +236,14 @@ Test(use, X6_each_limit_names_user_figure_and_parameter)
 		{ { 9, 900, 19, 0 }, { 1, 100, 1, 0 }, NULL },
 		{ { 10, 0, 10, 0 }, { 1, 1, 1, 0 },
 		    "10 messages of uid 7 wait, the limit is 10 "
-		    "(user_message_limit)" },
+		    "(user_message_limit); see \"qctl shares\"" },
 		{ { 9, 0, 20, 0 }, { 1, 1, 1, 0 },
 		    "20 files of uid 7 wait, the limit is 20 "
-		    "(user_inode_limit)" },
+		    "(user_inode_limit); see \"qctl shares\"" },
 		{ { 1, 900, 1, 0 }, { 1, 101, 1, 0 },
-		    "1001 bytes of uid 7 wait, the limit is 1000 "
-		    "(user_size_limit)" },
+		    "1001 bytes of uid 7 wait with this message, the limit is "
+		    "1000 "
+		    "(user_size_limit); see \"qctl shares\"" },
 	};
 	char reason[USE_REASON_SIZE];
 	size_t i;
