@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/num.h"
 #include "base/subuid.h"
+#include "base/text.h"
 #include "ipc/page.h"
 #include "qctl/read/look.h"
 #include "qctl/read/user.h"
@@ -229,13 +230,20 @@ is_running(const char *instance)
 
 /* ---- the command ---- */
 
+/* The user whom the command names; empty: none. */
+static const char *
+account_word(const struct task *t)
+{
+	return t->options.sites.npatterns > 0 ? t->options.sites.patterns[0]
+					      : "";
+}
+
 /* A name, else a number. Other than the own account only readers may ask for.
  */
 static int
 find_account(const struct task *t, uid_t *ret)
 {
-	const char *word =
-	    t->options.sites.npatterns > 0 ? t->options.sites.patterns[0] : "";
+	const char *word = account_word(t);
 	const struct passwd *pw = *word == '\0' ? NULL : user_by_name(word);
 	uint64_t uid;
 
@@ -250,6 +258,21 @@ find_account(const struct task *t, uid_t *ret)
 	else
 		return -ENOENT;
 	return 0;
+}
+
+static int
+complain_unknown(const struct task *t)
+{
+	const char *word = account_word(t);
+	struct buf text = { 0 };
+	int code, r = buf_add_str(&text, "no such user: ");
+
+	if (r == 0)
+		r = text_clean(&text, word, strlen(word), 100);
+	code = task_complain(
+	    &t->options, EX_NOUSER, r == 0 ? buf_str(&text) : "no such user");
+	buf_done(&text);
+	return code;
 }
 
 static int
@@ -301,7 +324,7 @@ shares_show(struct task *t)
 	if (r < 0)
 		return task_complain(&t->options, EX_OSERR, strerror(-r));
 	if (find_account(t, &t->account) < 0)
-		return task_complain(&t->options, EX_NOUSER, "no such user");
+		return complain_unknown(t);
 	r = worker_run_all(&job, &totals);
 	if (r < 0)
 		code = task_complain(&t->options, EX_OSERR, strerror(-r));

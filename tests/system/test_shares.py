@@ -192,12 +192,18 @@ class Shares(SystemTest):
         self.assertIn(f"{limit} messages of uid 65534 wait, the limit is {limit} (user_message_limit); see \"qctl shares\"", said)
         i.stop()
 
-    def shares(self, i, *words, user=None, groups=(), status=0, name="qctl"):
+    def shares(self, i, *words, **how):
+        return self.run_shares(i, *words, **how).stdout
+
+    def complaint(self, i, *words, **how):
+        return self.run_shares(i, *words, **how).stderr
+
+    def run_shares(self, i, *words, user=None, groups=(), status=0, name="qctl"):
         who = {} if user is None else {"user": user, "group": "nogroup", "extra_groups": groups}
         done = subprocess.run([name, "shares", *words], executable=i.dir / "qctl", env=i.environment(),
                               capture_output=True, text=True, check=False, **who)
         self.assertEqual(done.returncode, status, f"{words}: {done.stdout}{done.stderr}")
-        return done.stdout
+        return done
 
     def rows(self, i, *words, **who):
         return [json.loads(line) for line in self.shares(i, "--json", *words, **who).splitlines()]
@@ -237,7 +243,7 @@ class Shares(SystemTest):
         self.assertIn(self.rows(i)[0]["rate"], (1, 2, 3))
         self.assertEqual([r["uid"] for r in self.rows(i, "nobody")], [MALLORY])
         self.assertEqual([r["messages"] for r in self.rows(i, "4711")], [0])
-        self.shares(i, "no-such-user", status=67)
+        self.assertEqual(self.complaint(i, "no-such-user\x1b", status=67), "qctl: no such user: no-such-user?\n")
         # Everybody else sees the own row, and gets no other by any words.
         self.assertEqual([r["uid"] for r in self.rows(i, user=OTHER)], [OTHER])
         said = self.shares(i, user=OTHER)
