@@ -270,9 +270,8 @@ use_check(const struct conf *conf, uid_t account, const struct use *there,
 		    there->inodes, uid, conf->user_inode_limit);
 	if (conf->user_size_limit != 0 && bytes > conf->user_size_limit)
 		return refuse(reason,
-		    "%" PRIu64 " bytes of uid %u wait with this message, the "
-			       "limit is %" PRIu64
-		    " (user_size_limit)" USE_REMEDY,
+		    "%" PRIu64 " bytes of uid %u wait with this message, "
+		    "the limit is %" PRIu64 " (user_size_limit)" USE_REMEDY,
 		    bytes, uid, conf->user_size_limit);
 	return 0;
 }
