@@ -76,6 +76,9 @@ write_report(
 	return r < 0 ? r : accept_commit(&w->accept, ret_id);
 }
 
+/* A report of that name may have been removed. Where names keep no order
+ * (btrfs), a power cut may bring it back when this one has left the name, and
+ * the line of this one would send both. So the directory is synced there. */
 static int
 prepare_report(
     struct report_work *w, enum report_kind kind, struct queue_id *ret_id)
@@ -89,6 +92,7 @@ prepare_report(
 	prepared_name(&name, text);
 	w->t->opt.dir = SPOOL_PREPARED;
 	w->t->opt.name = text;
+	w->t->opt.strict |= !w->t->sp->keeps_order;
 	r = accept_begin(&w->accept, w->t->sp, &w->t->opt, w->t->now_wall,
 	    waiting_submitter_of(w->t->sp, w->fd, w->file.uid));
 	if (r == 0)

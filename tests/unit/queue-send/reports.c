@@ -266,6 +266,42 @@ Test(reports, D43_D36_the_same_while_a_thread_writes_results)
 		;
 }
 
+/* The calls that make the report of a failure. */
+static void
+is_made_by(const char *want)
+{
+	struct world_delivery delivery;
+	const char *trace;
+
+	world_message(&w, "d", 1);
+	world_take_one(&w, &delivery);
+	world_result(&w, &delivery, 0, AGENT_FAILED);
+	world_run(&w);
+	w.s.sync.synced = w.s.sync.epoch++;
+	(void)world_trace();
+	world_done(&w, &delivery);
+	world_run(&w);
+	trace = world_trace();
+	trace += strspn(trace, "a"); /* of the report */
+	cr_expect_eq(strncmp(trace, want, strlen(want)), 0, "%s", trace);
+}
+
+/* After a power cut behind the line each report counts that has its number in
+ * prepared/: none that was removed may be back there.
+ * mutation: queue-send/reports/report_task.c: prepare_report() leaves
+ * opt.strict as it is. */
+Test(reports, D36_btrfs_syncs_the_name_before_the_line)
+{
+	w.s.sp.keeps_order = false;
+	is_made_by("ffaf");
+}
+
+Test(reports, D36_a_journal_of_names_needs_one_sync_before_the_line)
+{
+	w.s.sp.keeps_order = true;
+	is_made_by("faf");
+}
+
 static uint64_t
 fail_with(enum world_call call, int error, int times)
 {
