@@ -109,6 +109,19 @@ is_foreign(const struct spool *from, const struct spool *to, enum spool_dir dir)
 	    here.st_dev != there.st_dev;
 }
 
+/* Where names keep no order (btrfs), a power cut may take the move and not the
+ * second name of reasons before it, or the removal of the first name and not
+ * the move. A failure without its reasons would be reported again, and a hold
+ * would never end. Of other reasons the loss costs an early attempt. */
+static int
+sync_names(const struct spool *to, enum spool_dir dir, uint64_t inode)
+{
+	if (to->keeps_order ||
+	    (dir != SPOOL_HOLD && !is_in(to, SPOOL_BOUNCE, inode)))
+		return 0;
+	return spool_sync_names(to, roads[dir].to, inode);
+}
+
 int
 spool_hand_over(const struct spool *from, const struct spool *to,
     enum spool_dir dir, uint64_t inode)
@@ -126,9 +139,12 @@ spool_hand_over(const struct spool *from, const struct spool *to,
 	if (r == 0)
 		r = lend_reasons(from, to, SPOOL_BOUNCE, inode);
 	if (r == 0)
+		r = sync_names(to, dir, inode);
+	if (r == 0)
 		r = move_across(from, dir, to, roads[dir].to, inode);
 	if (r == 0)
 		r = look_again(from, dir, to, inode);
-	clear_reasons(r == 0 ? from : to, inode);
+	if (sync_names(to, dir, inode) == 0)
+		clear_reasons(r == 0 ? from : to, inode);
 	return r;
 }

@@ -16,6 +16,7 @@ const char *const fault_names[FAULT_NCALLS] = {
 	[FAULT_UTIMENSAT] = "utimensat",
 	[FAULT_FLOCK] = "flock",
 	[FAULT_FSYNC] = "fsync",
+	[FAULT_SYNCFS] = "syncfs",
 	[FAULT_CLOSE] = "close",
 	[FAULT_FSTATVFS] = "fstatvfs",
 };
@@ -238,6 +239,12 @@ fault_fsync(int fd)
 	PASS(FAULT_FSYNC, int, fsync(fd));
 }
 
+static int
+fault_syncfs(int fd)
+{
+	PASS(FAULT_SYNCFS, int, syncfs(fd));
+}
+
 /* The descriptor goes in any case, as Linux does it. */
 static int
 fault_close(int fd)
@@ -272,6 +279,7 @@ const struct spool_sys fault_sys = {
 	.utimensat = fault_utimensat,
 	.flock = fault_flock,
 	.fsync = fault_fsync,
+	.syncfs = fault_syncfs,
 	.close = fault_close,
 	.fstatvfs = fault_fstatvfs,
 };

@@ -411,3 +411,89 @@ Test(hand_over, P1_cut_at_every_call)
 	cr_expect_eq(files_of(&p.s.sp) + files_of(&p.there), 0u);
 	pair_close(&p);
 }
+
+/* ---- names without an order ---- */
+
+static char calls[32];
+
+static void
+note_call(enum fault_call call, void *arg UNUSED)
+{
+	static const char letters[FAULT_NCALLS] = {
+		[FAULT_LINKAT] = 'l',
+		[FAULT_SYNCFS] = 's',
+		[FAULT_RENAMEAT] = 'r',
+		[FAULT_UNLINKAT] = 'u',
+	};
+	const size_t len = strlen(calls);
+
+	if (letters[call] != '\0' && len + 1 < sizeof(calls))
+		calls[len] = letters[call];
+}
+
+static void
+hand_over_by(struct pair *p, enum spool_dir from, uint64_t inode, bool order,
+    const char *want)
+{
+	memset(calls, 0, sizeof(calls));
+	p->s.sp.keeps_order = p->there.keeps_order = order;
+	fault_watch(note_call, NULL);
+	cr_assert_eq(spool_hand_over(&p->s.sp, &p->there, from, inode), 0);
+	fault_watch(NULL, NULL);
+	cr_expect_str_eq(calls, want);
+}
+
+/* A power cut may keep any one of two changes of names, on btrfs.
+ * mutation: common/spool/spool_hand_over.c: sync_names() syncs nothing. */
+Test(hand_over, D36_btrfs_syncs_around_the_move_of_a_failure)
+{
+	struct pair p;
+	uint64_t inode;
+
+	pair_open(&p);
+	hand_over_by(
+	    &p, SPOOL_DEFERRED, put(&p, SPOOL_DEFERRED), true, "llruu");
+	inode = put(&p, SPOOL_DEFERRED);
+	hand_over_by(&p, SPOOL_DEFERRED, inode, false, "llsrsuu");
+	check_whole(&p.there, SPOOL_DEFERRED, inode, "handed over");
+	inode = put(&p, SPOOL_DEFERRED);
+	cr_assert_eq(reason_clear(&p.s.sp, SPOOL_BOUNCE, inode), 0);
+	hand_over_by(&p, SPOOL_DEFERRED, inode, false, "lru");
+	pair_close(&p);
+}
+
+/* The note of a hold is in defer/.
+ * mutation: sync_names() looks for failures alone. */
+Test(hand_over, D12_btrfs_syncs_around_the_move_of_a_hold)
+{
+	struct pair p;
+	uint64_t inode;
+
+	pair_open(&p);
+	inode = put(&p, SPOOL_HOLD);
+	cr_assert_eq(reason_clear(&p.s.sp, SPOOL_BOUNCE, inode), 0);
+	hand_over_by(&p, SPOOL_HOLD, inode, false, "lsrsu");
+	pair_close(&p);
+}
+
+/* mutation: spool_hand_over() removes names whatever the sync says. */
+Test(hand_over, D36_btrfs_keeps_the_reasons_when_a_sync_fails)
+{
+	struct pair p;
+	uint64_t inode;
+
+	pair_open(&p);
+	inode = put(&p, SPOOL_DEFERRED);
+	p.there.keeps_order = false;
+	fail_nth(FAULT_SYNCFS, 1, EIO);
+	cr_expect_eq(
+	    spool_hand_over(&p.s.sp, &p.there, SPOOL_DEFERRED, inode), -EIO);
+	check_whole(&p.s.sp, SPOOL_DEFERRED, inode, "before the move");
+	fault_reset();
+	fail_nth(FAULT_SYNCFS, 2, EIO);
+	cr_expect_eq(
+	    spool_hand_over(&p.s.sp, &p.there, SPOOL_DEFERRED, inode), 0);
+	check_whole(&p.there, SPOOL_DEFERRED, inode, "behind the move");
+	cr_expect(has_reason(&p.s.sp, SPOOL_BOUNCE, inode, "never"));
+	pair_close(&p);
+}
