@@ -56,7 +56,7 @@ struct cut_script {
 	 * no power cut explains. */
 	unsigned (*judge)(struct trial *t, const struct spool *sp);
 };
-extern const struct cut_script cut_mail, cut_marks;
+extern const struct cut_script cut_mail, cut_marks, cut_reports;
 
 void cut_note(struct notebook *book, const struct ack *ack);
 

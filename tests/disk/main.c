@@ -15,6 +15,7 @@
 	{ "btrfs: " name, cut_run, &disk_btrfs, __VA_ARGS__ }
 #define MAIL  &cut_mail, MARKS_SYNCED
 #define MARKS NULL, false
+#define REPORTS(strict, must_lose) NULL, strict, must_lose, &cut_reports, MARKS_SYNCED
 
 /* Where the wrong order is a row, the right one above it has this mutation.
  * fdatasync after a move loses on ext4 alone: xfs and btrfs take the new name
@@ -29,6 +30,10 @@ static const struct disk_test tests[] = {
 	EACH("D32 marks, then the move: must lose", MARKS, true, &cut_marks, MARKS_UNSYNCED),
 	{ "ext4: D34 the move, then fdatasync: must lose", cut_run, &disk_ext4,
 	    MARKS, true, &cut_marks, MARKS_FDATASYNC },
+	{ "ext4: D36 a report made again", cut_run, &disk_ext4, REPORTS(false, false) },
+	{ "xfs: D36 a report made again", cut_run, &disk_xfs, REPORTS(false, false) },
+	{ "btrfs: D36 a report made again, directory too", cut_run, &disk_btrfs, REPORTS(true, false) },
+	{ "btrfs: D36 a report made again: must lose", cut_run, &disk_btrfs, REPORTS(false, true) },
 	{ "D1 full disk", full_d1, NULL, NULL, false, false, NULL, MARKS_SYNCED },
 	{ "D5 no inodes", full_d5, NULL, NULL, false, false, NULL, MARKS_SYNCED },
 	{ "D9 read-only and back", full_d9, NULL, NULL, false, false, NULL, MARKS_SYNCED },
