@@ -20,6 +20,7 @@ static const char *const passed[] = {
 	"ASAN_OPTIONS=",
 	"LSAN_OPTIONS=",
 	"UBSAN_OPTIONS=",
+	"TSAN_OPTIONS=",
 	NULL,
 };
 static const char *const manager[] = {

@@ -31,7 +31,8 @@ static char *const from[] = { (char[]){ "LD_PRELOAD=/evil.so" },
 	(char[]){ "NOTIFY_SOCKET=/s" }, (char[]){ "WATCHDOG_USEC=1" },
 	(char[]){ "LISTEN_FDS=1" }, (char[]){ "HOME=/root" },
 	(char[]){ "TZ=UTC" }, (char[]){ "JOURNAL_STREAM=1:2" },
-	(char[]){ "no-equals-sign" }, (char[]){ "" }, NULL };
+	(char[]){ "TSAN_OPTIONS=exitcode=0" }, (char[]){ "no-equals-sign" },
+	(char[]){ "" }, NULL };
 static char *const pins[] = { (char[]){ "QUEUE_BASE=/started" },
 	(char[]){ "QSCHED_INSTANCE=i" }, NULL };
 
@@ -47,7 +48,8 @@ Test(env, P19_root_passes_on_what_is_known_to_be_needed)
 	cr_expect(has(env, "ERROR_INTERVAL=5"));
 	cr_expect(has(env, "TZ=UTC"));
 	cr_expect(has(env, "JOURNAL_STREAM=1:2"));
-	cr_expect_eq(length(env), 8); /* and a PATH of ours */
+	cr_expect(has(env, "TSAN_OPTIONS=exitcode=0"));
+	cr_expect_eq(length(env), 9); /* and a PATH of ours */
 	env_free(&env);
 	cr_expect_null(env);
 }
