@@ -290,12 +290,13 @@ class Instance:
     def wait_open(self, *numbers):
         """Until these queues, and no others, take new mail, each by the figures of its page:
         one that has published none yet is chosen behind the others."""
-        def published(number):
-            with contextlib.suppress(OSError):
-                page = self.page(number)
-                return page["queue"] == number and page["local_limit"] > 0
+        def published():
+            with contextlib.suppress(OSError, struct.error):  # a page is not there, or has no size yet
+                pages = [self.page(number) for number in numbers]
+                return states(self) == list(numbers) and all(
+                    page["queue"] == number and page["local_limit"] > 0 for number, page in zip(numbers, pages))
             return False
-        wait(lambda: states(self) == list(numbers) and all(map(published, numbers)), what=f"queues {numbers} open")
+        wait(published, what=f"queues {numbers} open")
 
     def ipc_names(self):
         numbers = set(self.numbers)

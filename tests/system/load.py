@@ -12,12 +12,14 @@ ACCEPTED = re.compile(rb"^Subject: (\S+)", re.M)
 
 class Load:
     """Threads that submit one message after the other, each with a subject of
-    its own, to `users` users. accepted: subjects whose submitter exited 0."""
+    its own, to `users` users, `pace` seconds apart. accepted: subjects whose
+    submitter exited 0."""
 
-    def __init__(self, instance, threads=2, users=6, domain="test.example", seed=1):
+    def __init__(self, instance, threads=2, users=6, domain="test.example", seed=1, pace=0.0):
         self.instance = instance
         self.users = users
         self.domain = domain
+        self.pace = pace
         self.accepted = []
         self.refused = []
         self.running = []  # submitters that may be killed
@@ -29,7 +31,7 @@ class Load:
 
     def _submit(self, number, dice):
         count = 0
-        while not self._end.is_set():
+        while not self._end.wait(self.pace):
             count += 1
             subject = f"m{number}-{count}"
             message = f"Subject: {subject}\n\n{'x' * dice.randrange(4000)}\n".encode()
