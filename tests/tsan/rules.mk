@@ -8,17 +8,31 @@ $(B)/tests/tsan/moves: $(B)/queue-send/road/move_task.o
 $(B)/tests/tsan/acts: $(B)/queue-send/operators/act_task.o
 $(B)/tests/tsan/moves $(B)/tests/tsan/acts: $(B)/tests/tsan/drive/drive.o
 
-# queue-send and todo-proc as a whole instance: not part of check-tsan.
+# The daemons as a whole instance: not part of check-tsan. The control comes
+# first: queue-send and todo-proc have a race in it.
 TSAN_BIN := build/tsan-bin
-.PHONY: tsan-instance
+TSAN_DAEMONS := qscheduler queue-send todo-proc deliver-local deliver-smtp
+TSAN_RACED := queue-send todo-proc
+define raced
+$(B)/tests/tsan/raced/$(1): $(call prog_o,$(1)) $(B)/tests/tsan/race/race.o $(LIB)
+	@mkdir -p $$(@D)
+	$$(call say,LD,$$@)
+	$$(Q)$$(CC) $$(LDFLAGS) -Wl,--wrap=clock_mono -o $$@ $$^ $$(LDLIBS)
+endef
+$(foreach p,$(TSAN_RACED),$(eval $(call raced,$(p))))
+
+.PHONY: tsan-instance run-tsan-instance
 tsan-instance: all
-	@$(MAKE) SAN=thread build/gcc-thread/bin/queue-send \
-	    build/gcc-thread/bin/todo-proc
 	@mkdir -p $(TSAN_BIN)
 	@cp -p $(BIN)/* $(TSAN_BIN)
-	@cp build/gcc-thread/bin/queue-send build/gcc-thread/bin/todo-proc \
-	    $(TSAN_BIN)
-	@/usr/bin/python3 -B tests/tsan/instance.py $(TSAN_BIN)
+	@$(MAKE) SAN=thread run-tsan-instance
+run-tsan-instance: $(TSAN_DAEMONS:%=$(BIN)/%) \
+    $(TSAN_RACED:%=$(B)/tests/tsan/raced/%)
+	@cp $(TSAN_DAEMONS:%=$(BIN)/%) $(TSAN_BIN)
+	@cp $(TSAN_RACED:%=$(B)/tests/tsan/raced/%) $(TSAN_BIN)
+	@$(PYTHON) -B tests/tsan/instance.py --control $(TSAN_BIN)
+	@cp $(TSAN_RACED:%=$(BIN)/%) $(TSAN_BIN)
+	@$(PYTHON) -B tests/tsan/instance.py $(TSAN_BIN) $(or $(S),60) $(SEED)
 
 .PHONY: check-tsan run-tsan
 check-tsan:
