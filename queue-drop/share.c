@@ -91,10 +91,10 @@ take_slot(struct share *s)
 		r = lock_within(s->file, USE_LOCK_SLOT(s->slot), SLOT_WAIT);
 	if (r < 0)
 		return refuse(s,
-		    "%" PRIu32
-		    " submissions of uid %u are under way, the limit "
-		    "is %" PRIu32 " (user_process_limit)" USE_REMEDY,
-		    s->slots, (unsigned)s->uid, s->slots);
+		    "%" PRIu32 " submissions of uid %u are under way, and "
+		    "there may be no more (user_process_limit); try again when "
+		    "one has ended",
+		    s->slots, (unsigned)s->uid);
 	return tell(s, 1);
 }
 
@@ -139,7 +139,8 @@ check_rate(struct share *s, bool pay)
 	if (r == -EAGAIN)
 		return refuse(s,
 		    "uid %u submits more than %" PRIu32
-		    " messages a minute (user_message_rate)" USE_REMEDY,
+		    " messages a minute (user_message_rate); try again in a "
+		    "minute",
 		    (unsigned)s->uid, s->conf->user_message_rate);
 	if (r == -EINTR)
 		return refuse(s,

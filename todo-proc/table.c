@@ -80,25 +80,35 @@ waiting_table_rows(const struct waiting_table *t, struct waiting_user *out)
 	return n;
 }
 
-/* ---- inodes ---- */
+/* ---- files ---- */
 
 void
 waiting_met_clear(struct waiting_met *m)
 {
-	free(m->inodes);
+	free(m->keys);
 	*m = (struct waiting_met){ 0 };
 }
 
-/* The place of an inode, or the free one that it would have. */
-static uint64_t *
-met_place(const struct waiting_met *m, uint64_t inode)
+/* Steps of the finalizer of SplitMix64: each bit of each part counts. */
+static uint64_t
+mix(uint64_t bits, uint64_t more)
 {
-	uint64_t at = inode * 0x9e3779b97f4a7c15u >> 32;
+	bits = (bits ^ more) + 0x9e3779b97f4a7c15u;
+	bits = (bits ^ bits >> 30) * 0xbf58476d1ce4e5b9u;
+	bits = (bits ^ bits >> 27) * 0x94d049bb133111ebu;
+	return bits ^ bits >> 31;
+}
 
-	while (m->inodes[at & (m->places - 1)] != inode &&
-	    m->inodes[at & (m->places - 1)] != 0)
+/* The place of a key, or the free one that it would have. */
+static uint64_t *
+met_place(const struct waiting_met *m, uint64_t key)
+{
+	uint64_t at = key;
+
+	while (m->keys[at & (m->places - 1)] != key &&
+	    m->keys[at & (m->places - 1)] != 0)
 		at++;
-	return &m->inodes[at & (m->places - 1)];
+	return &m->keys[at & (m->places - 1)];
 }
 
 /* At most half of the places are taken. */
@@ -109,28 +119,32 @@ met_grow(struct waiting_met *m)
 	struct waiting_met more = { .places = places, .count = m->count };
 	uint32_t i;
 
-	more.inodes = calloc(places, sizeof(*more.inodes));
-	if (more.inodes == NULL)
+	more.keys = calloc(places, sizeof(*more.keys));
+	if (more.keys == NULL)
 		return -ENOMEM;
 	for (i = 0; i < m->places; i++)
-		if (m->inodes[i] != 0)
-			*met_place(&more, m->inodes[i]) = m->inodes[i];
-	free(m->inodes);
+		if (m->keys[i] != 0)
+			*met_place(&more, m->keys[i]) = m->keys[i];
+	free(m->keys);
 	*m = more;
 	return 0;
 }
 
 int
-waiting_met_add(struct waiting_met *m, uint64_t inode)
+waiting_met_add(
+    struct waiting_met *m, uint64_t inode, const struct waiting_user *one)
 {
+	uint64_t key = mix(mix(mix(0, inode), one->uid), one->bytes);
 	uint64_t *place;
 
+	if (key == 0)
+		key = 1;
 	if (m->count * 2 >= m->places && met_grow(m) < 0)
 		return -ENOMEM;
-	place = met_place(m, inode);
-	if (*place == inode)
+	place = met_place(m, key);
+	if (*place == key)
 		return 0;
-	*place = inode;
+	*place = key;
 	m->count++;
 	return 1;
 }

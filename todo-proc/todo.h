@@ -9,7 +9,7 @@
  *	pickup    a drop is moved into incoming/
  *	examine   files are checked, counted, or moved to corrupt/
  *	waiting   the mail of each user, for the shares
- *	table     the counts of users, and inodes
+ *	table     the counts of users, and the files that are counted
  *	walk      a directory is read, a part at a time
  *	disk      the threads that wait for the disk
  *	todo      clocks, and the beginning of a turn
@@ -123,9 +123,10 @@ struct waiting_table {
 	uint32_t places, count;
 };
 
-/* Inodes, open addressing. */
+/* Files, open addressing. The key of a file is made of inode, uid and bytes:
+ * a file that is removed leaves its inode to the next one. */
 struct waiting_met {
-	uint64_t *inodes; /* 0: free */
+	uint64_t *keys; /* 0: free */
 	uint32_t places, count;
 };
 
@@ -143,7 +144,7 @@ struct waiting {
 	usec_t walked_wall;           /* of the last one: its beginning */
 	struct waiting_table counted; /* for the file */
 	struct waiting_table fresh;   /* by the walk that is under way */
-	struct waiting_met met;       /* the files of fresh */
+	struct waiting_met met; /* files of this walk, or of the last one */
 };
 
 /* Causes whose messages have a rate limit of their own. */
@@ -251,11 +252,11 @@ void walk_end(struct walk *w);
  * times the duration of the last one has passed. Where no user has limits, one
  * walk in WAITING_SELDOM keeps the figures for `qctl shares'.
  *
- * A walk counts a file once, by its inode: a file that moves from incoming/ to
- * deferred/ can be met in each directory, and may be told as new, too. A file
- * that goes back to active/ while a walk is under way can be missed. What
- * queue-send says comes just before such a move, so a walk that is wanted for
- * that waits for WAITING_EVERY. */
+ * A walk counts a file of a user with limits once: a file that moves from
+ * incoming/ to deferred/ can be met in each directory, and may be told as new,
+ * too, also behind the end of the walk. active/ is read again behind deferred/
+ * for files that went back meanwhile. What queue-send says comes just before
+ * such a move, so a walk that is wanted for that waits for WAITING_EVERY. */
 
 #define WAITING_EVERY      USEC_PER_SEC
 #define WAITING_SHARE      50
@@ -286,9 +287,10 @@ uint32_t
 waiting_table_rows(const struct waiting_table *t, struct waiting_user *out);
 /* Drops all rows. */
 void waiting_table_clear(struct waiting_table *t);
-/* 1: the inode is new; 0: it was there; -ENOMEM. */
-int waiting_met_add(struct waiting_met *m, uint64_t inode);
-/* Drops all inodes. */
+/* 1: the file is new; 0: the file was there; -ENOMEM. */
+int waiting_met_add(
+    struct waiting_met *m, uint64_t inode, const struct waiting_user *one);
+/* Drops all files. */
 void waiting_met_clear(struct waiting_met *m);
 
 /* ---- examine ----

@@ -18,6 +18,8 @@ static const struct walk_kind kinds[] = {
 	{ SPOOL_INCOMING, false, WALK_PART_MAX, look },
 	{ SPOOL_ACTIVE, false, WALK_PART_MAX, look },
 	{ SPOOL_DEFERRED, false, WALK_PART_MAX, look },
+	/* Messages that are tried again while the walk reads deferred/. */
+	{ SPOOL_ACTIVE, false, WALK_PART_MAX, look },
 	{ SPOOL_HOLD, false, WALK_PART_MAX, look },
 };
 
@@ -123,6 +125,7 @@ walk_next(struct todo *t)
 
 	if (walk_begin(t, &x->walk, &kinds[x->dir]) == 0)
 		return;
+	waiting_met_clear(&x->met);
 	x->running = false;
 	x->wanted = true;
 	x->not_before = t->now + SHORT_WAIT;
@@ -169,10 +172,10 @@ end_walk(struct todo *t)
 	const usec_t took = t->now - x->began_at;
 
 	x->running = false;
-	waiting_met_clear(&x->met);
-	if (x->short_of_memory)
+	if (x->short_of_memory) {
 		x->wanted = true;
-	else
+		waiting_met_clear(&x->met);
+	} else
 		take_counts(t);
 	x->not_before = t->now + took * WAITING_SHARE;
 	if (x->not_before < t->now + WAITING_EVERY)
@@ -180,19 +183,37 @@ end_walk(struct todo *t)
 	x->quiet_at = x->not_before + QUIET_EVERY;
 }
 
-/* Counts a file for the walk that is under way. A file that moves ahead of the
- * walk is met in each directory, and a file that comes meanwhile is told, too;
- * the inode says that it is one. Mail of users without limits may count twice
- * until the next walk, so that its inodes need no memory. */
-static void
-count_once(struct todo *t, uint64_t inode, const struct waiting_user *one)
+/* 1: neither the walk that is under way nor, until the next one begins, the
+ * last walk has counted this file; 0: one has; -ENOMEM. A file that moves ahead
+ * of the walk is met in each directory, and is told as new, too. Mail of users
+ * without limits may count twice, so that it needs no memory. */
+static int
+is_new(struct todo *t, uint64_t inode, const struct waiting_user *one)
 {
-	struct waiting *x = &t->waiting;
-	const int r =
-	    is_free(t, one->uid) ? 1 : waiting_met_add(&x->met, inode);
+	return is_free(t, one->uid)
+	    ? 1
+	    : waiting_met_add(&t->waiting.met, inode, one);
+}
 
-	if (r < 0 || (r == 1 && waiting_table_add(&x->fresh, one) < 0))
+/* For the walk that is under way. */
+static void
+count_fresh(struct waiting *x, const struct waiting_user *one, int is_new)
+{
+	if (is_new < 0 ||
+	    (is_new == 1 && waiting_table_add(&x->fresh, one) < 0))
 		x->short_of_memory = true;
+}
+
+/* Users without limits are not counted a second time. */
+static bool
+was_read(const struct todo *t, const struct waiting_user *one)
+{
+	uint32_t i;
+
+	for (i = 0; i < t->waiting.dir; i++)
+		if (kinds[i].dir == kinds[t->waiting.dir].dir)
+			return is_free(t, one->uid);
+	return false;
 }
 
 static void
@@ -206,8 +227,10 @@ walk(struct todo *t)
 	n = walk_count(&x->walk, &more);
 	for (i = 0; i < n; i++) {
 		f = walk_found(&x->walk, i);
-		if (f->error == 0 && f->u.one.messages > 0)
-			count_once(t, f->item.inode, &f->u.one);
+		if (f->error == 0 && f->u.one.messages > 0 &&
+		    !was_read(t, &f->u.one))
+			count_fresh(
+			    x, &f->u.one, is_new(t, f->item.inode, &f->u.one));
 	}
 	if (more)
 		return;
@@ -220,15 +243,18 @@ walk(struct todo *t)
 
 /* ---- the file gate/waiting ---- */
 
-/* A message that cannot be counted now is found by the next walk. */
+/* A message that cannot be counted now is found by the next walk. The counts
+ * have no message that only the walk under way has met. */
 static void
 came(struct todo *t, uint64_t inode, const struct waiting_user *one)
 {
 	struct waiting *x = &t->waiting;
+	const int r = is_new(t, inode, one);
 
-	(void)waiting_table_add(&x->counted, one);
 	if (x->running)
-		count_once(t, inode, one);
+		count_fresh(x, one, r);
+	if (x->running || r != 0)
+		(void)waiting_table_add(&x->counted, one);
 	x->publish = true;
 	x->unpublished += one->bytes;
 	x->wanted |= !is_free(t, one->uid);
@@ -354,14 +380,6 @@ next_walk(const struct todo *t)
 	return x->seen ? x->quiet_at : x->not_before + WAITING_SELDOM;
 }
 
-/* A walk can meet a drop that a thread has moved before the thread says so. The
- * drop would count again if it were told behind the end of the walk. */
-static bool
-waits_for_pickup(const struct todo *t)
-{
-	return t->waiting.dir + 1 == ARRAY_LEN(kinds) && t->maildrop.walk.away;
-}
-
 /* The time of the next part of a walk. */
 static usec_t
 walk_some(struct todo *t)
@@ -370,7 +388,7 @@ walk_some(struct todo *t)
 
 	if (!x->running && t->now >= next_walk(t))
 		begin(t);
-	if (x->running && (waits_for_pickup(t) || !walk_read(t, &x->walk)))
+	if (x->running && !walk_read(t, &x->walk))
 		return USEC_NEVER;
 	if (x->running)
 		walk(t);

@@ -117,7 +117,8 @@ static int
 sync_names(const struct spool *to, enum spool_dir dir, uint64_t inode)
 {
 	if (to->keeps_order ||
-	    (dir != SPOOL_HOLD && !is_in(to, SPOOL_BOUNCE, inode)))
+	    !(is_in(to, SPOOL_BOUNCE, inode) ||
+		(dir == SPOOL_HOLD && is_in(to, SPOOL_DEFER, inode))))
 		return 0;
 	return spool_sync_names(to, roads[dir].to, inode);
 }

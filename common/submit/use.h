@@ -55,7 +55,7 @@ use_is_free(const struct conf *conf, const struct spool *sp, uid_t account);
  * queue-drop. */
 bool use_is_trusted(const char *list, uid_t uid);
 
-/* The end of each refusal for a limit. */
+/* The end of each refusal for a limit on mail that waits. */
 #define USE_REMEDY      "; see \"qctl shares\""
 /* May `more` come to what is `there`? -1 with the reason: "5000 messages of uid
  * 1000 wait, the limit is 5000 (user_message_limit)" and USE_REMEDY. */

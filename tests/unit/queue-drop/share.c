@@ -106,7 +106,7 @@ Test(share, X6_a_file_that_cannot_be_written_is_no_rate)
 	cr_expect_eq(share_pay(&share, &sp, 1), -1);
 	cr_expect_str_eq(share.reason,
 	    "uid 1000 submits more than 1 messages a minute "
-	    "(user_message_rate); see \"qctl shares\"");
+	    "(user_message_rate); try again in a minute");
 	close(share.file);
 	share.file = -1;
 	cr_expect_eq(share_pay(&share, &sp, 1), -1);
