@@ -183,6 +183,25 @@ text_shorten(struct buf *out, const char *s, size_t max)
 	return r < 0 ? r : buf_add_str(out, s + tail);
 }
 
+int
+text_cut(struct buf *out, const char *s, size_t max)
+{
+	const size_t len = strlen(s);
+	size_t end, word;
+	int r;
+
+	ASSERT(max >= 8);
+	if (len <= max)
+		return buf_add(out, s, len);
+	end = word = char_start(s, max - 3);
+	while (word > end / 2 && s[word] != ' ')
+		word--;
+	if (s[word] == ' ')
+		end = word;
+	r = buf_add(out, s, end);
+	return r < 0 ? r : buf_add_str(out, "...");
+}
+
 /* Goes back to the last `*` alone, so time is the product of the lengths. */
 bool
 text_matches(const char *pattern, const char *text)

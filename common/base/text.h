@@ -30,6 +30,10 @@ int text_complain(struct buf *out, const char *s, const char *why);
  * middle is left out, with "..." in its place: the beginning names the object,
  * the end has the cause. Never half a character. -ENOMEM. */
 int text_shorten(struct buf *out, const char *s, size_t max);
+/* Append `s' (UTF-8) in at most max bytes, max >= 8. A longer text ends behind
+ * a word, or in a word that fills more than half of it, with "...". Never half
+ * a character. -ENOMEM. */
+int text_cut(struct buf *out, const char *s, size_t max);
 
 /* The next word of a list with blanks or commas between the words, and the
  * number of octets of that word. *rest moves behind the word. NULL: the list

@@ -151,12 +151,23 @@ room_describe(int fd, const char *path, const struct room_want *want,
 		describe_error(path, error, out);
 }
 
-const char *
-room_text_short(const char *text)
+void
+room_shorten(const char *text, char *out, size_t size)
 {
 	const char *path = strstr(text, ": /");
+	const char *from = path == NULL ? text : path + 2, *name;
+	size_t len = strlen(from);
 
-	return path == NULL ? text : path + 2;
+	if (len < size) {
+		snprintf(out, size, "%s", from);
+		return;
+	}
+	from += len - (size - sizeof("..."));
+	name = strchr(from, '/');
+	/* Without a name to begin at, never half a character. */
+	while (name == NULL && ((unsigned char)*from & 0xc0) == 0x80)
+		from++;
+	snprintf(out, size, "...%s", name == NULL ? from : name);
 }
 
 void

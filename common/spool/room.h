@@ -49,8 +49,9 @@ bool room_is_error(int error);
  *	mail cannot be stored: PATH: Read-only file system */
 void room_describe(int fd, const char *path, const struct room_want *want,
     uint64_t to_come, int error, char out[ROOM_TEXT_SIZE]);
-/* The text of room_describe() from PATH on. */
-const char *room_text_short(const char *text);
+/* The text of room_describe() from PATH on. Where that does not fit, the
+ * beginning of PATH is left out, with "..." in its place. */
+void room_shorten(const char *text, char *out, size_t size);
 /* room_describe() of a queue. PATH is QUEUE_BASE, or the directory of the queue
  * if that is on a file system of its own. */
 void room_describe_queue(const struct spool *sp, const struct room_want *want,

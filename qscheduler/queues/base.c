@@ -318,10 +318,18 @@ base_describe_lost(const struct base *b, uint32_t queue,
     const struct base_facts *facts, struct buf *out)
 {
 	return buf_printf(out,
-	    "%s/queue%" PRIu32 ": was made once and is %s (%s); if it is gone "
-	    "for good, take its line out of %s/" BASE_LIST,
-	    b->path, queue, facts->there ? "not as it was" : "not there",
-	    strerror(-facts->error), b->path);
+	    "its directory is %s (%s); if it is gone for good, take the line "
+	    "%" PRIu32 " out of %s/" BASE_LIST,
+	    facts->there ? "not as it was" : "not there",
+	    strerror(-facts->error), queue, b->path);
+}
+
+void
+base_describe_gone(int error, char out[BASE_GONE_SIZE])
+{
+	snprintf(out, BASE_GONE_SIZE,
+	    "its directory is gone (%s): is a file system not mounted?",
+	    strerror(-error));
 }
 
 static int

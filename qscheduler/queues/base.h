@@ -72,6 +72,10 @@ enum verdict base_judge(const struct base_facts *facts);
 /* In words, what VERDICT_DISABLE is about, and what to do. */
 int base_describe_lost(const struct base *b, uint32_t queue,
     const struct base_facts *facts, struct buf *out);
+/* The error of base_check() in words: a queue that runs has lost its directory.
+ */
+#define BASE_GONE_SIZE 128
+void base_describe_gone(int error, char out[BASE_GONE_SIZE]);
 /* All of these read the disk, which may not answer: workers call them. */
 
 /* Can new mail be stored? */
@@ -94,6 +98,9 @@ int base_check(const struct base *b, uint32_t queue,
  * which moves it to corrupt/. */
 int
 base_judge_names(const struct base *b, uint32_t queue, struct buf *ret_error);
+/* The words: of `looked` files `wrong` have names of other inodes. */
+int base_describe_names(
+    uint32_t queue, uint64_t wrong, uint64_t looked, struct buf *out);
 /* Make or complete it, take its mark `closed` away, and list it. */
 int base_make(
     struct base *b, uint32_t queue, uint32_t split, struct buf *ret_error);

@@ -19,7 +19,7 @@ on_check(void *all, uint32_t number, const struct worker_result *result,
 	struct queue *q = queue_find(all, number);
 	struct base_room room;
 	const int r = result->r;
-	char why[100];
+	char why[BASE_GONE_SIZE];
 
 	if (r == 1)
 		log_warning("queue %" PRIu32 ": it is open, and was marked "
@@ -34,9 +34,7 @@ on_check(void *all, uint32_t number, const struct worker_result *result,
 	}
 	if (q->faulty || (r != -ENOENT && r != -ENOTDIR && r != -ELOOP))
 		return;
-	snprintf(why, sizeof(why),
-	    "its directory is gone (%s): is a file system not mounted?",
-	    strerror(-r));
+	base_describe_gone(r, why);
 	queue_fault(q, why);
 }
 

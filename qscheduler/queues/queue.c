@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/clock.h"
 #include "base/text.h"
@@ -24,14 +25,35 @@ queue_stop(struct queue *q)
 	group_leave(&q->group);
 }
 
-void
-queue_set_reason(struct queue *q, const char *reason)
+/* Sets the text of a field: one that is too long ends in "...". */
+static void
+reason_set(char *out, size_t size, const char *reason)
 {
 	struct buf text = { 0 };
-	const int r = text_shorten(&text, reason, sizeof(q->reason) - 1);
+	const int r = text_cut(&text, reason, size - 1);
 
-	snprintf(q->reason, sizeof(q->reason), "%s",
-	    r < 0 ? "out of memory" : buf_str(&text));
+	snprintf(out, size, "%s", r < 0 ? "out of memory" : buf_str(&text));
+	buf_done(&text);
+}
+
+void
+queue_show_reason(const struct queue *q, char out[SCHED_REASON_SIZE])
+{
+	reason_set(out, SCHED_REASON_SIZE, queue_reason(q));
+}
+
+/* QUEUE_BASE may be long, and the remark behind ';' is for the log. */
+static void
+reason_set_fault(struct queue *q, const char *reason)
+{
+	const char *base = q->all->instance->conf->queue_base;
+	const size_t len = strlen(base);
+	struct buf text = { 0 };
+
+	if (strncmp(reason, base, len) == 0)
+		reason += len + strspn(reason + len, "/: ");
+	(void)buf_add(&text, reason, strcspn(reason, ";"));
+	reason_set(q->reason, sizeof(q->reason), buf_str(&text));
 	buf_done(&text);
 }
 
@@ -39,7 +61,7 @@ void
 queue_fault(struct queue *q, const char *reason)
 {
 	q->faulty = true;
-	queue_set_reason(q, reason);
+	reason_set_fault(q, reason);
 	log_error("ALERT: queue %" PRIu32 " is disabled: %s; it comes back by "
 		  "itself when that is over",
 	    q->number, reason);

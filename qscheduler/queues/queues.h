@@ -96,6 +96,8 @@ enum first_check {
 	FIRST_MAKE,
 };
 
+#define QUEUE_REASON_SIZE 160
+
 struct queue {
 	struct queues *all;
 	uint32_t number;
@@ -110,7 +112,7 @@ struct queue {
 	usec_t check_at;       /* check the disk, not before */
 	struct base_room room; /* for new mail, by the last check of the disk */
 	struct base_room room_logged; /* a check that the log knows */
-	char reason[160];
+	char reason[QUEUE_REASON_SIZE];
 	bool uncounted;   /* places of it may be in no table but an older one */
 	uint32_t changes; /* of the state that is shown */
 	uint32_t quarantine_told; /* failures that reason speaks of, 0: none */
@@ -223,9 +225,11 @@ bool queues_are_down(const struct queues *all);
 void queue_start(struct queue *q);
 /* The queue is to end with its children. */
 void queue_stop(struct queue *q);
-/* Sets q->reason: a text that is too long loses its middle. */
-void queue_set_reason(struct queue *q, const char *reason);
-/* A fault ends its children until it is put right. */
+/* The reason as the page has it. A longer text ends in "...". */
+void queue_show_reason(const struct queue *q, char out[SCHED_REASON_SIZE]);
+/* A fault ends its children until it is put right. The log has the reason. The
+ * page has it without QUEUE_BASE in front, and without the remark behind ';'.
+ */
 void queue_fault(struct queue *q, const char *reason);
 /* Make its directory, unless it is lost; then run it, if it is still to be. */
 extern const struct worker_task queue_making;

@@ -78,6 +78,17 @@ restored_is_all(const struct restored *seen)
 }
 
 int
+base_describe_names(
+    uint32_t queue, uint64_t wrong, uint64_t looked, struct buf *out)
+{
+	return buf_printf(out,
+	    "run \"qctl check --repair queue=%" PRIu32 "\" as root: %" PRIu64
+	    " of %" PRIu64 " files are not named by their inodes; that is so "
+	    "after a restore or a copy, and nothing was touched",
+	    queue, wrong, looked);
+}
+
+int
 base_judge_names(const struct base *b, uint32_t queue, struct buf *ret_error)
 {
 	static const enum spool_dir dirs[] = { SPOOL_INCOMING, SPOOL_ACTIVE,
@@ -94,10 +105,6 @@ base_judge_names(const struct base *b, uint32_t queue, struct buf *ret_error)
 	spool_close(&sp);
 	if (!restored_is_all(&seen))
 		return 0;
-	(void)buf_printf(ret_error,
-	    "run \"qctl check --repair queue=%" PRIu32 "\" as root: %" PRIu64
-	    " of %" PRIu64 " files are not named by their inodes, as after a "
-	    "restore or a copy of %s; nothing of it was touched",
-	    queue, seen.wrong, seen.looked, b->path);
+	(void)base_describe_names(queue, seen.wrong, seen.looked, ret_error);
 	return -EUCLEAN;
 }

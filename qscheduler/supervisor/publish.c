@@ -151,8 +151,7 @@ show_room(struct sched_row *row, const struct queue *q)
 	    ? SCHED_ROW_READ_ONLY
 	    : SCHED_ROW_FULL;
 	if (row->state == QUEUE_STATE_OPEN && row->reason[0] == '\0')
-		snprintf(row->reason, sizeof(row->reason), "%.*s",
-		    (int)sizeof(row->reason) - 1, room_text_short(room->text));
+		room_shorten(room->text, row->reason, sizeof(row->reason));
 }
 
 static void
@@ -175,8 +174,7 @@ fill_row(struct sched_row *row, const struct queue *q, usec_t now)
 		.last_status = q->last_status,
 		.reported_load_pct = q->reported_load_pct,
 	};
-	snprintf(row->reason, sizeof(row->reason), "%.*s",
-	    (int)sizeof(row->reason) - 1, queue_reason(q));
+	queue_show_reason(q, row->reason);
 	if (row->state == QUEUE_STATE_QUARANTINED)
 		row->until_mono = quarantine_until(q, now);
 	show_draining(row, q);

@@ -250,6 +250,38 @@ Test(base_text, a_long_text_loses_its_middle)
 	}
 }
 
+/* mutation: common/base/text.c, text_cut() that cuts in a word. */
+Test(base_text, cut_at_a_word)
+{
+	static const struct {
+		const char *in;
+		size_t max;
+		const char *want;
+	} rows[] = {
+		{ "", 8, "" },
+		{ "is not so", 9, "is not so" },
+		{ "files are not named by", 16, "files are not..." },
+		{ "files are not named by", 15, "files are..." },
+		{ "files are not named by", 18, "files are not..." },
+		{ "a /a/word/that/has/no/end", 16, "a /a/word/tha..." },
+		/* No half of a character. */
+		{ "\303\244\303\244\303\244\303\244\303\244", 9,
+		    "\303\244\303\244\303\244..." },
+		{ "a\303\244\303\244\303\244\303\244\303\244", 9,
+		    "a\303\244\303\244..." },
+	};
+	size_t i;
+
+	for (i = 0; i < ARRAY_LEN(rows); i++) {
+		struct buf out = { 0 };
+
+		cr_assert_eq(text_cut(&out, rows[i].in, rows[i].max), 0);
+		cr_expect_str_eq(buf_str(&out), rows[i].want, "%s: %s",
+		    rows[i].in, buf_str(&out));
+		buf_done(&out);
+	}
+}
+
 /* mutation: common/base/text.c, text_next_word() that takes no comma for the
  * end of a word. */
 Test(base_text, words_of_a_list)

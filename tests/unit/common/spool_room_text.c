@@ -43,6 +43,8 @@ Test(room, D46_the_text_has_path_figures_and_parameter)
 
 Test(room, D46_other_errors_have_their_path)
 {
+	char brief[64];
+
 	cr_expect_str_eq(describe(0, 0, 0, -ENOSPC),
 	    "mail system full: /q: No space left on device");
 	cr_expect_str_eq(describe(0, 0, 0, -EDQUOT),
@@ -51,7 +53,33 @@ Test(room, D46_other_errors_have_their_path)
 	    "mail cannot be stored: /q: Read-only file system");
 	cr_expect_str_eq(describe(0, 0, 0, -EIO),
 	    "mail cannot be stored: /q: Input/output error");
-	cr_expect_str_eq(room_text_short(text), "/q: Input/output error");
+	room_shorten(text, brief, sizeof(brief));
+	cr_expect_str_eq(brief, "/q: Input/output error");
+}
+
+/* mutation: common/spool/room.c: room_shorten() cuts the end. */
+Test(room, D46_a_long_path_loses_its_beginning_and_keeps_the_figures)
+{
+	static const struct {
+		const char *text, *want;
+	} rows[] = {
+		{ "mail system full: /aaaa/bbbb/cccc has 5 MB free",
+		    ".../cccc has 5 MB free" },
+		{ "mail system full: /aaaa/bbbb/ccc has 5 MB free",
+		    ".../ccc has 5 MB free" },
+		{ "mail system full: /q has 5 MB free, MB free",
+		    "...s 5 MB free, MB free" },
+		{ "mail system full: /\303\244\303\244\303\244\303\244"
+		  "\303\244 has 5 MB free, f",
+		    "...\303\244 has 5 MB free, f" },
+	};
+	char brief[24];
+	size_t i;
+
+	for (i = 0; i < ARRAY_LEN(rows); i++) {
+		room_shorten(rows[i].text, brief, sizeof(brief));
+		cr_expect_str_eq(brief, rows[i].want, "%s", brief);
+	}
 }
 
 /* A reserve of 64 units: users leave all of it, deliveries three quarters, root

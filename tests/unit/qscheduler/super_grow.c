@@ -195,7 +195,7 @@ Test(super_grow, D19_a_number_whose_directory_is_lost_is_not_made_anew)
 	cr_assert_eq(rename(path_of("queue2"), aside), 0);
 	cr_assert_eq(set_count(2), 0);
 	stage_wait_log("queue 2 could not be added");
-	cr_expect(stage_logged("was made once and is not there"));
+	cr_expect(stage_logged("its directory is not there"));
 	cr_expect_not(stage_object_there("queue2"));
 	wait_state(3, QUEUE_STATE_OPEN); /* another number does as well */
 	cr_expect_not(is_there("queue2"));
