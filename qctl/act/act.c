@@ -149,7 +149,9 @@ struct error_text {
 
 static const struct error_text of_message[] = {
 	{ -EINVAL, "is not where this can be done" },
-	{ -EAGAIN, "is about to move: try again" },
+	{ -EAGAIN,
+	    "is about to move, or an order about it waits for the disk: try "
+	    "again" },
 	{ -ESRCH, "the rule is not in force any more" },
 	{ -ERANGE, "would be due after maximal_backoff_time" },
 	{ -EBADMSG,
@@ -171,7 +173,9 @@ static const struct error_text of_message[] = {
 
 static const struct error_text of_queue[] = {
 	{ -EBUSY, "queue-send has it and cannot be asked: nothing is done" },
-	{ -ETIMEDOUT, "queue-send does not answer" },
+	{ -ETIMEDOUT,
+	    "it was asked, and has not answered: the order may still be "
+	    "carried out when its disk answers" },
 	{ -EUSERS,
 	    "too many operators are connected: nothing is done, try again" },
 	{ -ETIME,
@@ -354,6 +358,7 @@ act(struct actor *a)
 		r = go_offline(a);
 	if (r < 0)
 		return r;
+	say_end(a); /* queue-send has the words if the command is killed */
 	if (o->act == ACT_SPREAD) {
 		r = actor_do(a, ACT_SPREAD);
 		if (r != -EPERM)

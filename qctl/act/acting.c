@@ -130,10 +130,10 @@ tell(const struct task *t)
 	tell_gone(t);
 	if (t->tally.unknown > 0)
 		fprintf(stderr,
-		    "%s: %llu message%s without an answer: what became of them "
-		    "is not known: run the command again\n",
+		    "%s: %llu message%s without an answer, and may still be "
+		    "%s: run the command again\n",
 		    t->options.program, (unsigned long long)t->tally.unknown,
-		    text_plural(t->tally.unknown));
+		    t->tally.unknown == 1 ? " is" : "s are", past);
 }
 
 /* With --rate: when the last one is due. Messages that are retried are due by
@@ -192,8 +192,8 @@ act_once(struct task *t, const uint32_t *queues, size_t count,
 		.gentle = task_is_bulk(t),
 		/* The worker waits as long for queue-send. */
 		.silence_limit = 2 * t->silence_limit,
-		.silent = "it does not answer; what became of its messages is "
-			  "not known",
+		.silent = "it was asked, and has not answered: the order may "
+			  "still be carried out when its disk answers",
 		.run = task_act,
 		.take_row = seek_take_row,
 		.arg = t,

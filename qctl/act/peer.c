@@ -21,7 +21,7 @@ peer_connect(struct peer *p, const struct spool *sp, usec_t limit)
 	struct sockaddr_un to = { .sun_family = AF_UNIX };
 	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0), r = 0;
 
-	*p = (struct peer){ .fd = fd, .limit = limit };
+	*p = (struct peer){ .fd = fd, .limit = limit, .serial = 1 };
 	if (fd < 0)
 		return -errno;
 	snprintf(to.sun_path, sizeof(to.sun_path),
@@ -80,7 +80,7 @@ peer_hold(struct peer *p, const struct queue_id *id, usec_t until_wall,
 {
 	const struct msg msg = { .type = MSG_ACT_HOLD_FOR,
 		.u.ACT_HOLD_FOR = {
-		    .serial = 1,
+		    .serial = p->serial,
 		    .until_wall = until_wall,
 		    .arrival_wall = id->arrival_wall,
 		    .nonce = id->nonce,
@@ -97,7 +97,7 @@ peer_spread(struct peer *p, const struct queue_id *id, uint32_t to)
 {
 	const struct msg msg = { .type = MSG_ACT_TO,
 		.u.ACT_TO = {
-		    .serial = 1,
+		    .serial = p->serial,
 		    .arrival_wall = id->arrival_wall,
 		    .nonce = id->nonce,
 		    .queue = id->queue,
@@ -134,7 +134,7 @@ peer_hold_rule(struct peer *p, const struct queue_id *id, uint32_t rule)
 {
 	const struct msg msg = { .type = MSG_ACT_HOLD_RULE,
 		.u.ACT_HOLD_RULE = {
-		    .serial = 1,
+		    .serial = p->serial,
 		    .rule = rule,
 		    .arrival_wall = id->arrival_wall,
 		    .nonce = id->nonce,
@@ -146,12 +146,13 @@ peer_hold_rule(struct peer *p, const struct queue_id *id, uint32_t rule)
 }
 
 static struct msg
-act_of(enum spool_act act, const struct queue_id *id, usec_t due_wall)
+act_of(const struct peer *p, enum spool_act act, const struct queue_id *id,
+    usec_t due_wall)
 {
 	if (due_wall > 0)
 		return (struct msg){ .type = MSG_ACT_AT,
 			.u.ACT_AT = {
-			    .serial = 1,
+			    .serial = p->serial,
 			    .act = act,
 			    .due_wall = due_wall,
 			    .arrival_wall = id->arrival_wall,
@@ -161,7 +162,7 @@ act_of(enum spool_act act, const struct queue_id *id, usec_t due_wall)
 			} };
 	return (struct msg){ .type = MSG_ACT,
 		.u.ACT = {
-		    .serial = 1,
+		    .serial = p->serial,
 		    .act = act,
 		    .arrival_wall = id->arrival_wall,
 		    .nonce = id->nonce,
@@ -174,7 +175,7 @@ int
 peer_send(struct peer *p, enum spool_act act, const struct queue_id *id,
     usec_t due_wall)
 {
-	const struct msg msg = act_of(act, id, due_wall);
+	const struct msg msg = act_of(p, act, id, due_wall);
 
 	return put_act(p, &msg);
 }

@@ -230,8 +230,10 @@ actor_do(struct actor *a, enum spool_act act)
 			pause_a_while(a);
 		if (a->offline)
 			move_all(a, act, wants);
-		else
+		else {
+			a->peer.serial = try + 1;
 			r = ask_all(a, act, wants);
+		}
 		wants = wants_again;
 	}
 	return r;

@@ -139,6 +139,9 @@ usec_t pace_due(const struct task *t, size_t index, size_t own);
 struct peer {
 	int fd;
 	usec_t limit; /* of silence */
+	/* Of acts: above 1 the message was refused with -EAGAIN, and is asked
+	 * about again, so that queue-send counts it once. */
+	uint64_t serial;
 };
 
 /* -ENOENT, -ECONNREFUSED: no queue-send has the queue. */

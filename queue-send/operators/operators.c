@@ -25,7 +25,6 @@ static void drop(struct operator* o)
 {
 	struct operators *all = o->send->operators;
 
-	operators_say_acts(o, "interrupted", strlen("interrupted"));
 	spread_end(o->send, &o->spread);
 	operators_trace_end(o);
 	operators_leave_line(o);
@@ -34,7 +33,12 @@ static void drop(struct operator* o)
 	all->count--;
 	all->askers -= o->may_act ? 0 : 1;
 	send_wake(o->send); /* spreads that wait go, too */
-	free(o);
+	if (o->nreplies == 0) {
+		operators_free(o);
+		return;
+	}
+	o->gone = true;
+	TAILQ_INSERT_TAIL(&all->gone, o, link);
 }
 
 static void
@@ -277,6 +281,7 @@ open_all(struct send *s)
 	if (all != NULL) {
 		TAILQ_INIT(&all->list);
 		TAILQ_INIT(&all->line);
+		TAILQ_INIT(&all->gone);
 		quota_init(&all->quota, s->now);
 		all->idle = idle_new(s);
 		r = all->idle == NULL ? -ENOMEM : door_open(&all->door, s);
@@ -348,6 +353,8 @@ operators_done(struct send *s)
 		return;
 	while ((o = TAILQ_FIRST(&all->list)) != NULL)
 		drop(o);
+	while ((o = TAILQ_FIRST(&all->gone)) != NULL)
+		operators_free(o);
 	door_close(&all->door, s);
 	s->operators = NULL;
 	free_all(all);

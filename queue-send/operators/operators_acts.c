@@ -1,7 +1,9 @@
 #include "queue-send/operators/operators_door.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/text.h"
@@ -14,25 +16,36 @@
 
 /* ---- the log ---- */
 
-void
-operators_say_acts(struct operator* o, const char *selection, size_t len)
+/* "3 messages (1 when its delivery has ended), 2 not, 4 without an answer". */
+static int
+print_counts(const struct operator* o, struct buf *out)
 {
+	int r = buf_printf(
+	    out, "%" PRIu64 " message%s", o->done, text_plural(o->done));
+
+	if (r == 0 && o->later > 0)
+		r = buf_printf(out,
+		    " (%" PRIu64 " when its delivery has ended)", o->later);
+	if (r == 0 && o->refused > 0)
+		r = buf_printf(out, ", %" PRIu64 " not", o->refused);
+	if (r == 0 && o->nreplies > 0)
+		r = buf_printf(
+		    out, ", %" PRIu32 " without an answer", o->nreplies);
+	return r;
+}
+
+void operators_say_acts(struct operator* o)
+{
+	const char *words = o->words == NULL ? "" : o->words;
 	struct buf text = { 0 };
 
 	if (!o->answered)
 		return;
-	if (buf_printf(&text, "operator uid=%u: %s %llu message%s", o->uid,
-		act_name(o->act), (unsigned long long)o->done,
-		text_plural(o->done)) == 0 &&
-	    (o->later == 0 ||
-		buf_printf(&text, " (%llu when its delivery has ended)",
-		    (unsigned long long)o->later) == 0) &&
-	    (o->refused == 0 ||
-		buf_printf(
-		    &text, ", %llu not", (unsigned long long)o->refused) == 0))
-		log_info("%s (%.*s)", buf_str(&text),
-		    (int)(len < SELECTION_MAX ? len : SELECTION_MAX),
-		    selection);
+	if (print_counts(o, &text) == 0)
+		log_info("operator uid=%u: %s %s (%.*s%s%s)", o->uid,
+		    act_name(o->act), buf_str(&text), SELECTION_MAX, words,
+		    o->gone && words[0] != '\0' ? ", " : "",
+		    o->gone ? "interrupted" : "");
 	buf_done(&text);
 	o->done = o->refused = o->later = 0;
 	o->answered = false;
@@ -54,7 +67,8 @@ send_answer(struct operator* o, const struct act_reply *reply)
 	else
 		o->refused += reply->messages;
 	/* A peer that does not read waits in vain: `closed' comes. */
-	(void)wire_send(o->wire, &msg, -1);
+	if (!o->gone)
+		(void)wire_send(o->wire, &msg, -1);
 }
 
 /* In the order of the acts, whichever ends first. */
@@ -112,31 +126,18 @@ static void open_destinations(struct operator* o)
 	share_flush(s);
 }
 
-/* The connection has ended meanwhile: the act is logged like those that were
- * answered before that. */
-static void
-answer_nobody(
-    struct send *s, const struct act_asker *by, const struct act_answer *a)
-{
-	struct operator gone = {
-		.uid = by->uid, .act = by->act, .answered = true
-	};
-	const bool moved = by->act == ACT_SPREAD && a->error == 0;
-
-	gone.done = a->error == 0;
-	gone.refused = a->error != 0;
-	operators_say_acts(&gone, "interrupted", strlen("interrupted"));
-	spread_end(s, &(struct spread){ .moved = moved });
-}
-
 static void
 answer_act(
     struct send *s, const struct act_asker *by, const struct act_answer *a)
 {
 	struct operator* o = operators_find(s, by->operator);
 
+	if (o == NULL)
+		o = operators_find_gone(s, by->operator);
 	if (o == NULL) {
-		answer_nobody(s, by, a);
+		spread_end(s,
+		    &(struct spread){
+			.moved = by->act == ACT_SPREAD && a->error == 0 });
 		return;
 	}
 	if (a->error == 0 && by->act == ACT_RETRY)
@@ -144,7 +145,10 @@ answer_act(
 	o->spread.moved += by->act == ACT_SPREAD && a->error == 0;
 	o->heard = s->now;
 	keep_promise(o, by->slot, a->error, a->running);
-	operators_go_on(o);
+	if (!o->gone)
+		operators_go_on(o);
+	else if (o->nreplies == 0)
+		operators_free(o);
 }
 
 /* ---- acts ---- */
@@ -152,6 +156,9 @@ answer_act(
 static void
 order(struct operator* o, uint64_t serial, struct act_order *a)
 {
+	/* A message that was refused is asked about again. */
+	if (serial > 1 && o->refused > 0)
+		o->refused--;
 	a->spread = &o->spread;
 	a->by = (struct act_asker){ answer_act, o->number, promise(o, serial),
 		a->what, o->uid };
@@ -293,12 +300,17 @@ operators_came(struct operator* o, const struct msg *msg)
 	    -1);
 }
 
+/* The words come before the acts, so that the log has them whatever happens to
+ * the command, and behind the last one. */
 void
 operators_act_end(struct operator* o, const struct msg *msg)
 {
 	const struct msg_ACT_END *f = &msg->u.ACT_END;
 
 	o->act = f->act;
-	operators_say_acts(o, f->selection.data, f->selection.len);
+	free(o->words);
+	o->words = strndup(f->selection.data, f->selection.len);
+	if (o->nreplies == 0)
+		operators_say_acts(o);
 	spread_end(o->send, &o->spread);
 }

@@ -56,9 +56,11 @@ struct operator
 	/* Messages since the last ACT_END; later: of done, those whose
 	 * deliveries have to end first. */
 	uint64_t done, refused, later;
-	bool answered;        /* since then */
-	uint32_t act;         /* the last one */
-	bool opened;          /* destinations, for ACT_RETRY */
+	bool answered; /* since then */
+	char *words;   /* of the command, for the log; NULL: not told */
+	bool gone;     /* the connection has ended, and acts are under way */
+	uint32_t act;  /* the last one */
+	bool opened;   /* destinations, for ACT_RETRY */
 	struct spread spread; /* for ACT_SPREAD */
 	struct operator_trace trace;
 };
@@ -80,6 +82,7 @@ struct operators {
 	uint64_t last;          /* number of an operator */
 	struct operator_list list;
 	struct operator_list line; /* in the order in which they are served */
+	struct operator_list gone; /* their acts are under way, for the log */
 	struct event *idle;        /* the loop would sleep */
 	struct quota quota;
 	usec_t paid_at;  /* the loop's time is paid for up to here */
@@ -121,8 +124,12 @@ void operators_hold_up(struct operator* o);
 bool operators_is_busy(const struct operator* o);
 /* Some have ended. */
 void operators_go_on(struct operator* o);
-/* NULL: it has ended. */
+/* NULL: its connection has ended. */
 struct operator* operators_find(struct send *s, uint64_t number);
+/* The same of one whose connection has ended while acts were under way. */
+struct operator* operators_find_gone(struct send *s, uint64_t number);
+/* The connection has ended, and so have the acts, or the queue ends. */
+void operators_free(struct operator* o);
 
 /* ---- operators_acts.c: frames that act on messages ---- */
 
@@ -133,8 +140,8 @@ void operators_hold_rule(struct operator* o, const struct msg *msg);
 void operators_act_to(struct operator* o, const struct msg *msg);
 void operators_came(struct operator* o, const struct msg *msg);
 void operators_act_end(struct operator* o, const struct msg *msg);
-/* The line of what was done since the last one. */
-void operators_say_acts(struct operator* o, const char *selection, size_t len);
+/* The line of what was done since the last one; none for nothing. */
+void operators_say_acts(struct operator* o);
 
 /* ---- operators_rules.c: frames about rules of hold ---- */
 

@@ -1,6 +1,7 @@
 #include "queue-send/operators/operators_door.h"
 
 #include <event2/event.h>
+#include <stdlib.h>
 
 #include "queue-send/backlog/backlog.h"
 
@@ -49,13 +50,35 @@ void operators_go_on(struct operator* o)
 	operators_call(o);
 }
 
+static struct
+operator* find_in(const struct operator_list *list, uint64_t number)
+{
+	struct operator* o;
+
+	TAILQ_FOREACH (o, list, link)
+		if (o->number == number)
+			break;
+	return o;
+}
+
 struct operator* operators_find(struct send *s, uint64_t number)
 {
-	struct operator* o = NULL;
+	return s->operators == NULL ? NULL
+				    : find_in(&s->operators->list, number);
+}
 
-	if (s->operators != NULL)
-		TAILQ_FOREACH (o, &s->operators->list, link)
-			if (o->number == number)
-				break;
-	return o;
+struct operator* operators_find_gone(struct send *s, uint64_t number)
+{
+	return s->operators == NULL ? NULL
+				    : find_in(&s->operators->gone, number);
+}
+
+void operators_free(struct operator* o)
+{
+	if (o->gone)
+		TAILQ_REMOVE(&o->send->operators->gone, o, link);
+	operators_say_acts(o);
+	spread_end(o->send, &o->spread);
+	free(o->words);
+	free(o);
 }

@@ -337,6 +337,28 @@ class Disks(SystemTest):
             *verbs, *(f"{name}{n}" for name in ("first", "last") for n in range(10)))))
         i.stop()
 
+    @cost(10)
+    def test_D43_an_order_without_an_answer_is_carried_out_later(self):
+        """mutation: actor_do() of rounds.c asks again with the serial 1."""
+        i, disk = self.prepare(queues=1, hung=1, routing="* smtp:127.0.0.1:9\n",
+                               conf={"minimal_backoff_time": "1h", "maximal_backoff_time": "1h"})
+        i.start_open()
+        self.inject(i, "bob", 3)
+        wait(lambda: len(i.files("deferred")) == 3, what="deferred mail")
+        disk.freeze()
+        code, _, said = self.qctl(i, "hold", "queue=1")
+        self.assertEqual((code, said), (
+            75, "qctl: queue 1: it was asked, and has not answered: the order may still be carried out when its disk "
+            "answers\nqctl: Held: 0 messages\nqctl: 3 messages are without an answer, and may still be held: "
+            "run the command again\n"))
+        code, _, said = self.qctl(i, "hold", "queue=1", "--reason", "again")
+        self.assertEqual((code, said.count("an order about it waits for the disk: try again")), (75, 3), said)
+        disk.thaw()
+        wait(lambda: len(i.files("hold")) == 3, what="the order")
+        wait(lambda: i.log_has(r"operator uid=0: hold 3 messages \(.*hold queue=1, interrupted\)"), what="its line")
+        self.assertTrue(i.log_has(r"operator uid=0: hold 0 messages, 3 not \(.*hold queue=1 --reason again\)"), i.log())
+        i.stop()
+
     def only_queue(self, i, number):
         """New mail goes there."""
         for args in (("--enable", "-q", str(number)), ("--disable", "-q", str(3 - number))):

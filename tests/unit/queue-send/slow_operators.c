@@ -339,29 +339,6 @@ Test(slow, D43_A9_an_operator_that_has_gone_leaves_its_place)
 	operators_done(&slow_w.s);
 }
 
-/* mutation: queue-send/operators/operators_acts.c: answer_act() believes that
- * the connection is there. */
-Test(slow, D43_A3_an_act_ends_without_its_operator)
-{
-	struct queue_id id;
-	int fd;
-
-	slow_use_act_threads(1);
-	fd = new_operator();
-	id = world_id(&slow_w, slow_lay(SPOOL_DEFERRED));
-	slow_close();
-	slow_came = 0;
-	send_act(fd, ACT_DELETE, &id, 1);
-	slow_await(1);
-	close(fd);
-	world_run(&slow_w);
-	cr_expect_eq(slow_w.s.operators->count, 0);
-	slow_open(1);
-	cr_expect_eq(slow_w.s.acts.count, 0);
-	cr_expect_eq(world_where(&slow_w, id.inode), SPOOL_DELETED);
-	operators_done(&slow_w.s);
-}
-
 /* ---- ends ---- */
 
 /* mutation: queue-send/turn.c: stop_is_over() counts no acts;
