@@ -21,7 +21,7 @@
 #include <sys/queue.h>
 
 #define EVERY_TICK   (1 * USEC_PER_SEC)
-#define EVERY_HEALTH (60 * USEC_PER_SEC) /* IPC objects, faulty queues */
+#define EVERY_HEALTH (60 * USEC_PER_SEC) /* IPC objects */
 
 struct event_base;
 

@@ -11,6 +11,9 @@
  * of the queue sleeps in the kernel. */
 #define CHECK_EVERY   (20 * USEC_PER_SEC)
 #define SUSPECT_AFTER (2 * USEC_PER_SEC)
+/* So often it is looked whether the fault of a queue is over: an operator who
+ * has mounted or repaired something waits for the queue. */
+#define CHECK_FAULTY  (5 * USEC_PER_SEC)
 
 static void
 on_check(void *all, uint32_t number, const struct worker_result *result,
@@ -67,13 +70,17 @@ queue_suspect(struct queue *q, usec_t now)
 		q->check_at = now + SUSPECT_AFTER;
 }
 
-/* Ask the disk of a queue that runs whether it answers. queue_health() checks
- * queues that do not run. */
+/* Ask the disk whether it answers, or whether the fault is over. */
 static void
 check_disk(struct queue *q, usec_t now)
 {
-	if (q->faulty || now < q->check_at)
+	if (now < q->check_at)
 		return;
+	if (q->faulty) {
+		q->check_at = now + CHECK_FAULTY;
+		check_directory(q);
+		return;
+	}
 	/* Queues take turns over the ticks. */
 	if (q->check_at == 0) {
 		q->check_at =

@@ -103,9 +103,9 @@ struct queue {
 	uint32_t number;
 	enum queue_state want;  /* OPEN, or CLOSING: it drains, nothing new */
 	enum queue_state shown; /* as it was published last */
-	bool faulty;    /* not run; reason says why; tried every EVERY_HEALTH */
-	bool stopping;  /* to end with its children */
-	bool unchecked; /* the directory is to be checked, and could not be */
+	bool faulty;            /* not run; reason says why; tried every 5 s */
+	bool stopping;          /* to end with its children */
+	bool unchecked;  /* the directory is to be checked, and could not be */
 	bool unanswered; /* the disk does not answer: no new mail, but the
 			  * processes go on */
 	enum first_check first_check;
