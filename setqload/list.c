@@ -213,8 +213,10 @@ print_queue(
 	if (r == 0)
 		r = add_string("state", queue_state_name(row->state), out);
 	if (r == 0)
-		r = add_bool(
-		    "by_hand", (row->flags & SCHED_ROW_OVERRIDE) != 0, out);
+		r = add_bool("by_hand",
+		    (row->flags & (SCHED_ROW_OVERRIDE | SCHED_ROW_ALSO_HAND)) !=
+			0,
+		    out);
 	if (r == 0)
 		r = add_bool(
 		    "giving", (row->flags & SCHED_ROW_EVACUATING) != 0, out);
@@ -245,6 +247,11 @@ print_queue(
 	if (r == 0)
 		r = add_bool(
 		    "read_only", (row->flags & SCHED_ROW_READ_ONLY) != 0, out);
+	if (r == 0)
+		r = add_bool("fault",
+		    row->state == QUEUE_STATE_DISABLED &&
+			(row->flags & SCHED_ROW_OVERRIDE) == 0,
+		    out);
 	return r < 0 ? r : buf_add_str(out, "}\n");
 }
 

@@ -69,6 +69,8 @@ const char *queue_state_name(uint32_t state);
 #define SCHED_ROW_READ_ONLY   32u
 /* The disk lets a call wait; the reason has the time. */
 #define SCHED_ROW_LATE        64u
+/* DISABLED for a fault, and by an operator, too; the reason is the fault's. */
+#define SCHED_ROW_ALSO_HAND   128u
 #define SCHED_ROW_NO_MAIL     (SCHED_ROW_FULL | SCHED_ROW_READ_ONLY)
 
 struct sched_row {

@@ -135,7 +135,10 @@ static int
 tell_disabled(const struct sched_row *row, usec_t now, struct buf *out)
 {
 	if ((row->flags & SCHED_ROW_OVERRIDE) == 0)
-		return buf_add_str(out, "for a fault");
+		return buf_add_str(out,
+		    (row->flags & SCHED_ROW_ALSO_HAND) != 0
+			? "for a fault and by hand"
+			: "for a fault");
 	if (row->until_mono == 0)
 		return buf_add_str(out, "by hand for ever");
 	return add_span("by hand for ", row->until_mono, now, out);

@@ -89,15 +89,17 @@ override_show(const struct queue *q, usec_t now, struct sched_row *row)
 		row->load_pct = q->override.load_pct;
 		row->manual_until_mono = q->override.load_until;
 	}
-	if (!override_is_disabled(q, now) || queue_is_faulty(q))
+	if (!override_is_disabled(q, now))
 		return;
-	row->flags |= SCHED_ROW_OVERRIDE;
+	row->flags |=
+	    queue_is_faulty(q) ? SCHED_ROW_ALSO_HAND : SCHED_ROW_OVERRIDE;
 	if (row->state != QUEUE_STATE_DISABLED)
 		return;
 	row->until_mono = q->override.disabled_until == USEC_NEVER
 	    ? 0
 	    : q->override.disabled_until;
-	memcpy(row->reason, q->override.reason, sizeof(row->reason));
+	if (!queue_is_faulty(q))
+		memcpy(row->reason, q->override.reason, sizeof(row->reason));
 }
 
 /* ---- of queues that are not run ---- */

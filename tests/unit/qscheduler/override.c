@@ -244,7 +244,7 @@ Test(override, a_fault_is_not_hidden)
 	hand.s.queues.queues[0]->faulty = true;
 	cr_expect_eq(hand_disable(1, 0, "why"), 0);
 	cr_expect_eq(hand.page.rows[0].state, QUEUE_STATE_DISABLED);
-	cr_expect_eq(hand.page.rows[0].flags & SCHED_ROW_OVERRIDE, 0);
+	cr_expect_eq(hand.page.rows[0].flags, SCHED_ROW_ALSO_HAND);
 	cr_expect_str_neq(hand.page.rows[0].reason, "why");
 	cr_expect_eq(hand_enable(1), 0);
 	cr_expect_str_eq(

@@ -67,6 +67,11 @@ Test(setqload_list, of_a_queue)
 		    "queue 7: load 50 % by hand for 1s\n" },
 		{ { .state = QUEUE_STATE_DISABLED, .reason = "not mounted" },
 		    "queue 7: disabled, for a fault: not mounted\n" },
+		{ { .state = QUEUE_STATE_DISABLED,
+		      .flags = SCHED_ROW_ALSO_HAND,
+		      .reason = "not mounted" },
+		    "queue 7: disabled, for a fault and by hand: not "
+		    "mounted\n" },
 		{ { .state = QUEUE_STATE_QUARANTINED,
 		      .until_mono = NOW + 5 * USEC_PER_SEC,
 		      .reason = "signal 11" },
@@ -236,11 +241,16 @@ Test(setqload_list, for_programs)
 	    "\"giving\":false,\"left\":null,\"reason\":\"\",\"load\":0,"
 	    "\"load_by_hand\":false,\"load_left\":null,\"restarts\":0,"
 	    "\"silent\":true,\"late\":false,"
-	    "\"full\":false,\"read_only\":false}\n"
+	    "\"full\":false,\"read_only\":false,\"fault\":false}\n"
 	    "{\"queue\":12,\"state\":\"disabled\",\"by_hand\":true,"
 	    "\"giving\":false,\"left\":90,"
 	    "\"reason\":\"say \\\"why\\\" \\\\ \xc3\xa4\",\"load\":0,"
 	    "\"load_by_hand\":true,\"load_left\":30,\"restarts\":2,"
 	    "\"silent\":false,\"late\":false,"
-	    "\"full\":false,\"read_only\":false}\n");
+	    "\"full\":false,\"read_only\":false,\"fault\":false}\n");
+	page.rows[1].flags = SCHED_ROW_ALSO_HAND;
+	buf_reset(&text);
+	cr_assert_eq(list_json(&view, &text), 0);
+	cr_expect_not_null(strstr(buf_str(&text), "\"by_hand\":true"));
+	cr_expect_not_null(strstr(buf_str(&text), "\"fault\":true"));
 }
