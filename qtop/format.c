@@ -274,7 +274,9 @@ format_trouble(const struct model *model, const char *instance, struct buf *out)
 		for (i = 0; i < ARRAY_LEN(troubles); i++)
 			if (troubles[i].error == model->error)
 				why = troubles[i].why;
-		return buf_printf(out, "%s: %s", name, why);
+		return model->error == -ENOENT
+		    ? buf_printf(out, "instance %s: %s", instance, why)
+		    : buf_printf(out, "%s: %s", name, why);
 	}
 	if (!model->stale)
 		return 0;

@@ -29,6 +29,18 @@ print_lines(const char *name, const char *text)
 	}
 }
 
+static void
+tell_wrong_lines(const char *name, const char *complaints)
+{
+	if (complaints[0] == '\0')
+		return;
+	print_lines(name, complaints);
+	fprintf(stderr,
+	    "%s: warning: mail for the name of a wrong line is deferred, "
+	    "unless another line has the name\n",
+	    name);
+}
+
 /* 1: there is a file that can be used; 0: there is nothing to put in force. */
 static int
 judge_file(const struct conf *conf, const char *name, struct refusal *why)
@@ -47,7 +59,7 @@ judge_file(const struct conf *conf, const char *name, struct refusal *why)
 	}
 	r = alias_load(conf->alias_file, &table, &error);
 	if (r == 0)
-		print_lines(name, alias_complaints(table));
+		tell_wrong_lines(name, alias_complaints(table));
 	else if (r == -ENOENT)
 		r = 0;
 	else

@@ -86,7 +86,9 @@ report_failure(const char *instance, int32_t queue, int error)
 	ipc_name_scheduler(instance, name);
 	r = add_queue(queue, &text);
 	if (r == 0)
-		r = buf_printf(&text, "%s: %s", name, why);
+		r = error == -ENOENT
+		    ? buf_printf(&text, "instance %s: %s", instance, why)
+		    : buf_printf(&text, "%s: %s", name, why);
 	(void)complain(code, r < 0 ? why : buf_str(&text));
 	buf_done(&text);
 	return code;

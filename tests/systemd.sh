@@ -398,7 +398,7 @@ inside_first() {
 	want 'installs' apt install /packages/qscheduler.deb
 	[ "$failed" = 0 ] || finish
 	want 'is started' until_true is ActiveState active
-	want 'the status' status_has '^[0-9]+ queues open'
+	want 'the status' status_has '^[0-9]+ queues? open'
 	want 'delivers' receives /home/alice alice first
 	bounds
 	journal
@@ -418,7 +418,7 @@ inside_first() {
 inside_second() {
 	scratch=/packages
 	want 'is started by the boot' until_true is ActiveState active
-	want 'its status' status_has '^[0-9]+ queues open'
+	want 'its status' status_has '^[0-9]+ queues? open'
 	echo 'far.test  local' >>/etc/qscheduler/routing
 	want 'a reload' systemctl reload qscheduler
 	want 'what waits' qctl retry ALL

@@ -52,7 +52,7 @@ page_absent_text(char text[PAGE_ABSENT_SIZE])
 	char room[SHM_TEXT_SIZE];
 
 	snprintf(text, PAGE_ABSENT_SIZE,
-	    "no supervisor of this instance is running");
+	    "no supervisor of this instance is running: start qscheduler");
 	if (shm_judge_room(room) < 0)
 		snprintf(text, PAGE_ABSENT_SIZE,
 		    "no supervisor of this instance is running, or it cannot "

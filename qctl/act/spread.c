@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 
 #include "base/clock.h"
+#include "ipc/page_text.h"
 
 #define NAMED(t) (((t)->options.select.keys & 1u << SELECT_QUEUE) != 0)
 
@@ -238,6 +239,7 @@ int
 spread_targets(struct task *t)
 {
 	struct spread_plan *plan = calloc(1, sizeof(*plan));
+	char absent[PAGE_ABSENT_SIZE];
 	struct spread_queue *q;
 	size_t i;
 	int r = plan == NULL ? -ENOMEM : read_queues(t, plan);
@@ -250,10 +252,9 @@ spread_targets(struct task *t)
 		tell_moves(t, plan);
 		assign(t, plan);
 	} else
-		fprintf(stderr, "%s: %s\n", t->options.program,
-		    r == -ENOENT ? "no supervisor of this instance is running, "
-				   "so no queue is known to have room"
-				 : strerror(-r));
+		fprintf(stderr, "%s: no queue is known to have room: %s\n",
+		    t->options.program,
+		    r == -ENOENT ? page_absent_text(absent) : strerror(-r));
 	free(plan);
 	return r;
 }

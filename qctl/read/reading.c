@@ -137,12 +137,11 @@ print_total(const struct task *t, const struct worker_totals *totals)
 		r = qread_print(o, &text);
 	else if (o->verb == VERB_LIST && !o->json && totals->messages > 0)
 		r = list_total(totals, &text);
-	else if (is_for_people(o) &&
+	else if (is_for_people(o) && o->select.nids == 0 &&
 	    totals->messages + totals->silent + totals->troubled == 0)
 		r = buf_add_str(&text,
-		    o->select.nids > 0 || o->select.keys != 0
-			? "No message fits\n"
-			: "Mail queue is empty\n");
+		    o->select.keys != 0 ? "No message fits\n"
+					: "Mail queue is empty\n");
 	code = task_put(o, r, &text);
 	buf_done(&text);
 	return code;

@@ -143,8 +143,13 @@ static void
 take_address_fact(void *arg, const struct msg_EXPLAINED *fact)
 {
 	struct page *p = arg;
-	int r = sentence_add(&p->out, fact, p->v->now_wall);
+	struct msg_EXPLAINED one = *fact;
+	int r;
 
+	if (one.situation == SITUATION_NO_ROUTE && p->out.len > 0 &&
+	    memmem(p->out.data, p->out.len, one.why.data, one.why.len) != NULL)
+		one.why = MSG_S("as in the last attempt");
+	r = sentence_add(&p->out, &one, p->v->now_wall);
 	p->dead += fact->situation == SITUATION_DEAD &&
 	    fact->until_wall > p->later.until_wall;
 	if (r < 0)

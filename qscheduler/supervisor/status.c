@@ -3,6 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/text.h"
+
 /* The first file system that takes no new mail; "": none. */
 static const char *
 room_trouble(const struct super *s)
@@ -25,10 +27,10 @@ status_make(const struct super *s, usec_t now, char *out, size_t size)
 	for (i = 0; i < s->queues.nqueues; i++)
 		counts[queue_state(s->queues.queues[i], now)]++;
 	snprintf(out, size,
-	    "%s%u queues open, %u closing, %u disabled, %u quarantined%s%s%s",
+	    "%s%u queue%s open, %u closing, %u disabled, %u quarantined%s%s%s",
 	    s->stopping ? "stopping: " : "", counts[QUEUE_STATE_OPEN],
-	    counts[QUEUE_STATE_CLOSING], counts[QUEUE_STATE_DISABLED],
-	    counts[QUEUE_STATE_QUARANTINED],
+	    text_plural(counts[QUEUE_STATE_OPEN]), counts[QUEUE_STATE_CLOSING],
+	    counts[QUEUE_STATE_DISABLED], counts[QUEUE_STATE_QUARANTINED],
 	    s->queues.sites.fd < 0 && !s->stopping
 		? ", no delivery: no table of destinations"
 		: "",

@@ -51,6 +51,16 @@ void operators_say_acts(struct operator* o)
 	o->answered = false;
 }
 
+void operators_free(struct operator* o)
+{
+	if (o->gone)
+		TAILQ_REMOVE(&o->send->operators->gone, o, link);
+	operators_say_acts(o);
+	spread_end(o->send, &o->spread);
+	free(o->words);
+	free(o);
+}
+
 /* ---- answers ---- */
 
 static void

@@ -82,7 +82,7 @@ struct operators {
 	uint64_t last;          /* number of an operator */
 	struct operator_list list;
 	struct operator_list line; /* in the order in which they are served */
-	struct operator_list gone; /* their acts are under way, for the log */
+	struct operator_list gone; /* operators whose acts go on, for the log */
 	struct event *idle;        /* the loop would sleep */
 	struct quota quota;
 	usec_t paid_at;  /* the loop's time is paid for up to here */
@@ -128,8 +128,6 @@ void operators_go_on(struct operator* o);
 struct operator* operators_find(struct send *s, uint64_t number);
 /* The same of one whose connection has ended while acts were under way. */
 struct operator* operators_find_gone(struct send *s, uint64_t number);
-/* The connection has ended, and so have the acts, or the queue ends. */
-void operators_free(struct operator* o);
 
 /* ---- operators_acts.c: frames that act on messages ---- */
 
@@ -142,6 +140,8 @@ void operators_came(struct operator* o, const struct msg *msg);
 void operators_act_end(struct operator* o, const struct msg *msg);
 /* The line of what was done since the last one; none for nothing. */
 void operators_say_acts(struct operator* o);
+/* The connection has ended, and so have the acts, or the queue ends. */
+void operators_free(struct operator* o);
 
 /* ---- operators_rules.c: frames about rules of hold ---- */
 

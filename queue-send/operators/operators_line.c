@@ -1,7 +1,6 @@
 #include "queue-send/operators/operators_door.h"
 
 #include <event2/event.h>
-#include <stdlib.h>
 
 #include "queue-send/backlog/backlog.h"
 
@@ -71,14 +70,4 @@ struct operator* operators_find_gone(struct send *s, uint64_t number)
 {
 	return s->operators == NULL ? NULL
 				    : find_in(&s->operators->gone, number);
-}
-
-void operators_free(struct operator* o)
-{
-	if (o->gone)
-		TAILQ_REMOVE(&o->send->operators->gone, o, link);
-	operators_say_acts(o);
-	spread_end(o->send, &o->spread);
-	free(o->words);
-	free(o);
 }

@@ -123,6 +123,7 @@ class AliasFile(SystemTest):
                 f"{f}:2: no colon behind the name",
                 f"{f}:3: a blank within an address: members stand between commas, names with blanks in quotes",
                 f"{f}:4: alias `root' is in line 1; this second line is ignored",
+                "warning: mail for the name of a wrong line is deferred, unless another line has the name",
                 f"qscheduler does not run: it reads {f} when it starts")))
         f.unlink()
         f.mkdir()

@@ -127,7 +127,7 @@ class Disks(SystemTest):
         wait(lambda: i.log_has("ready: ") or time.monotonic() > late, what="some time")
         self.assertFalse(i.log_has("ready: "), "it waits")
         disk.go_on()
-        wait(lambda: i.log_has("ready: 1 queues open"), what="its start")
+        wait(lambda: i.log_has("ready: 1 queue open"), what="its start")
         self.inject(i, "alice", 1)
         i.wait_delivered("alice", 1)
         i.stop()
@@ -475,7 +475,7 @@ class Disks(SystemTest):
         i.stop()
         disk.hang()
         self.assertEqual(self.qctl(i, "list"), (75, "", silent +
-                         "qctl: no queue is known: no supervisor of this instance is running\n"))
+                         "qctl: no queue is known: no supervisor of this instance is running: start qscheduler\n"))
         disk.go_on()
 
     @cost(25)

@@ -113,7 +113,7 @@ class Service(SystemTest):
         manager = Manager(self)
         i.write_conf(no_such_name=1)
         i.start()
-        self.assertRegex(manager.hear("^READY=1$"), rf"STATUS=1 queues open.*old configuration in force: {i.conf_file}:\d+: ")
+        self.assertRegex(manager.hear("^READY=1$"), rf"STATUS=1 queue open.*old configuration in force: {i.conf_file}:\d+: ")
         i.write_conf(no_such_name=None)
         self.assertEqual(self.setqload(i, "--reload").returncode, 0)
         manager.hear("^STATUS=(?!.*old configuration)")

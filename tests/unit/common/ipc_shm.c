@@ -64,7 +64,8 @@ Test(ipc_shm, I22_which_resource_is_used_up)
 		page_absent_text(absent);
 		if (rows[i].want == NULL) {
 			cr_expect_str_eq(absent,
-			    "no supervisor of this instance is running");
+			    "no supervisor of this instance is running: start "
+			    "qscheduler");
 			continue;
 		}
 		cr_expect_str_eq(text, rows[i].want, "%s", rows[i].name);

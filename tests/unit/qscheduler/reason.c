@@ -66,8 +66,8 @@ Test(reason, D45_each_fault_is_shown_whole)
 	    "links)");
 	facts = (struct base_facts){ .error = -ENOENT };
 	(void)base_describe_lost(&base, QUEUE_NUM_MAX, &facts, &text);
-	expect_shown(&text,
-	    "its directory is not there (No such file or directory)");
+	expect_shown(
+	    &text, "its directory is not there (No such file or directory)");
 	base_describe_gone(-ELOOP, gone);
 	(void)buf_add_str(&text, gone);
 	expect_shown(&text,

@@ -253,10 +253,10 @@ Test(super_services, systemd_is_told_of_those_that_are_not_up)
 	open_manager();
 	stage_mode("fake-second", "exit-3");
 	stage_start("-s");
-	wait_told("STATUS=1 queues open, 0 closing, 0 disabled, 0 "
+	wait_told("STATUS=1 queue open, 0 closing, 0 disabled, 0 "
 		  "quarantined, fake-second quarantined");
 	stage_mode("fake-second", "ready");
 	kill(stage()->pid, SIGHUP);
-	wait_told("STATUS=1 queues open, 0 closing, 0 disabled, 0 quarantined");
+	wait_told("STATUS=1 queue open, 0 closing, 0 disabled, 0 quarantined");
 	cr_expect_eq(stage_stop(), 0);
 }

@@ -388,8 +388,8 @@ Test(qtop_format, A5_trouble_is_told)
 		    "/t.qscheduler: STALE: no sign of life of the supervisor "
 		    "for 14s" },
 		{ -ENOENT, 1,
-		    "/t.qscheduler: no supervisor of this instance is "
-		    "running" },
+		    "instance t: no supervisor of this instance is "
+		    "running: start qscheduler" },
 		{ -EBADMSG, 1,
 		    "/t.qscheduler: damaged, or of another version" },
 		{ -EACCES, 1, "/t.qscheduler: Permission denied" },

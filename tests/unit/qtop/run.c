@@ -211,8 +211,8 @@ Test(qtop_batch, A5_no_supervisor)
 	cr_expect_eq(r.code, 69);
 	cr_expect_str_empty(r.out);
 	cr_expect_str_eq(r.err,
-	    "qtop: /t.qscheduler: no supervisor of this instance is "
-	    "running\n");
+	    "qtop: instance t: no supervisor of this instance is "
+	    "running: start qscheduler\n");
 }
 
 Test(qtop_batch, A4_another_user)

@@ -277,7 +277,8 @@ Test(qtop_screen, A5_supervisor_goes_and_comes_back)
 	shared->sched_error = -ENOENT;
 	cr_expect(terminal_shows(&t,
 	    "qscheduler t: not running\n"
-	    "/t.qscheduler: no supervisor of this instance is running\n"));
+	    "instance t: no supervisor of this instance is running: start "
+	    "qscheduler\n"));
 	live_show(1);
 	cr_expect(terminal_shows(&t, "\n    1 open"));
 	live_quit();

@@ -120,7 +120,9 @@ Test(setqload, A5_no_supervisor)
 	struct run r = run_usual(PLAIN);
 
 	cr_expect_eq(r.code, EX_UNAVAILABLE);
-	cr_expect(strstr(r.err, name) != NULL, "%s", r.err);
+	cr_expect(strstr(r.err, "instance ") != NULL, "%s", r.err);
+	cr_expect(
+	    strstr(r.err, "running: start qscheduler") != NULL, "%s", r.err);
 }
 
 /* What it left behind is there and would take the request. */
