@@ -4,6 +4,7 @@
 
 #include <criterion/criterion.h>
 #include <event2/event.h>
+#include <stdio.h>
 #include <unistd.h>
 
 static struct world w;
@@ -157,4 +158,27 @@ Test(batches, a_reload_changes_limits_while_deliveries_run)
 	cr_expect_eq(take_all(deliveries, 64), 1, "window 2, one process");
 	world_reload(&w, "default_destination_recipient_limit = 2\n");
 	cr_expect_eq(take_all(deliveries, 64), 1, "and a second one");
+}
+
+/* mutation: queue-send/road/recipients.c, schedule_one() gives the address of
+ * local mail to sched_rcpt_add(). */
+Test(batches, X12_extensions_of_one_mailbox_are_one_destination)
+{
+	struct world_delivery deliveries[8];
+	uint32_t i;
+
+	world_start(&w,
+	    "local_destination_recipient_limit = 1\n"
+	    "local_destination_concurrency_limit = 2\n"
+	    "local_initial_destination_concurrency = 2\n");
+	for (i = 0; i < 6; i++) {
+		char address[24];
+
+		snprintf(address, sizeof(address), "mallory+x%u@local.test", i);
+		(void)world_message(&w, address, 1);
+	}
+	world_run(&w);
+	cr_expect_eq(take_all(deliveries, 8), 2);
+	deliver(&deliveries[0]);
+	cr_expect_eq(take_all(deliveries, 8), 1);
 }
