@@ -151,19 +151,31 @@ room_describe(int fd, const char *path, const struct room_want *want,
 		describe_error(path, error, out);
 }
 
+/* The end of the path that such a text begins with. */
+static const char *
+path_end(const char *text)
+{
+	const char *colon = strstr(text, ": "), *has = strstr(text, " has ");
+
+	if (colon == NULL || (has != NULL && has < colon))
+		colon = has;
+	return colon == NULL ? text + strlen(text) : colon;
+}
+
 void
 room_shorten(const char *text, char *out, size_t size)
 {
 	const char *path = strstr(text, ": /");
-	const char *from = path == NULL ? text : path + 2, *name;
+	const char *from = path == NULL ? text : path + 2, *name, *end;
 	size_t len = strlen(from);
 
 	if (len < size) {
 		snprintf(out, size, "%s", from);
 		return;
 	}
+	end = path_end(from);
 	from += len - (size - sizeof("..."));
-	name = strchr(from, '/');
+	name = from < end ? memchr(from, '/', (size_t)(end - from)) : NULL;
 	/* Without a name to begin at, never half a character. */
 	while (name == NULL && ((unsigned char)*from & 0xc0) == 0x80)
 		from++;

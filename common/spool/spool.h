@@ -253,6 +253,9 @@ struct spool_scan {
 	struct dir_names *names; /* of that; allocated with the first */
 	bool end;
 };
+/* The name SPOOL_MEND INODE is that of a file which "qctl check --repair" has
+ * not renamed to the end. */
+#define SPOOL_MEND "mend-"
 struct spool_item {
 	char name[256];
 	uint32_t split;

@@ -18,15 +18,13 @@
 #include "spool/prepared.h"
 #include "spool/reason.h"
 
-#define PREFIX "mend-"
-
 static const enum spool_dir reasons[] = { SPOOL_DEFER, SPOOL_BOUNCE };
 
 bool
 renumber_is(const char *name, uint64_t *ret_inode)
 {
-	return strncmp(name, PREFIX, strlen(PREFIX)) == 0 &&
-	    num_u64(name + strlen(PREFIX), 1, UINT64_MAX, ret_inode) == 0;
+	return strncmp(name, SPOOL_MEND, strlen(SPOOL_MEND)) == 0 &&
+	    num_u64(name + strlen(SPOOL_MEND), 1, UINT64_MAX, ret_inode) == 0;
 }
 
 static void
@@ -34,10 +32,11 @@ mend_leaf(const struct spool *sp, enum spool_dir dir, uint64_t inode,
     char out[SPOOL_PATH_MAX])
 {
 	if (spool_dirs[dir].split)
-		snprintf(out, SPOOL_PATH_MAX, "%" PRIu64 "/" PREFIX "%" PRIu64,
-		    inode % sp->split, inode);
+		snprintf(out, SPOOL_PATH_MAX,
+		    "%" PRIu64 "/" SPOOL_MEND "%" PRIu64, inode % sp->split,
+		    inode);
 	else
-		snprintf(out, SPOOL_PATH_MAX, PREFIX "%" PRIu64, inode);
+		snprintf(out, SPOOL_PATH_MAX, SPOOL_MEND "%" PRIu64, inode);
 }
 
 bool

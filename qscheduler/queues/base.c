@@ -394,6 +394,20 @@ inspect_sealed(const struct spool *sp)
 }
 
 int
+base_is_taken(const struct base *b, uint32_t queue)
+{
+	struct spool sp;
+	int r, lock = -1;
+
+	if (spool_open(&sp, &spool_sys_real, b->path, queue) < 0)
+		return 0;
+	r = take_lock_of(&sp, "queue-send", &lock);
+	io_close(&lock);
+	spool_close(&sp);
+	return r == -EAGAIN;
+}
+
+int
 base_seal(const struct base *b, uint32_t queue)
 {
 	struct spool sp;

@@ -98,6 +98,8 @@ int base_check(const struct base *b, uint32_t queue,
  * which moves it to corrupt/. */
 int
 base_judge_names(const struct base *b, uint32_t queue, struct buf *ret_error);
+/* 1: a process has the lock of queue-send, as "qctl check --repair" does. */
+int base_is_taken(const struct base *b, uint32_t queue);
 /* The words: of `looked` files `wrong` have names of other inodes. */
 int base_describe_names(
     uint32_t queue, uint64_t wrong, uint64_t looked, struct buf *out);

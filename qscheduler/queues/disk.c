@@ -86,6 +86,15 @@ disk_make(const struct worker_call *call)
 }
 
 int
+disk_make_again(const struct worker_call *call)
+{
+	const struct queues *all = call->ctx;
+
+	return base_is_taken(all->base, call->number) ? -EAGAIN
+						      : disk_make(call);
+}
+
+int
 disk_seal(const struct worker_call *call)
 {
 	const struct queues *all = call->ctx;

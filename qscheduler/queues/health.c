@@ -11,9 +11,11 @@
  * of the queue sleeps in the kernel. */
 #define CHECK_EVERY   (20 * USEC_PER_SEC)
 #define SUSPECT_AFTER (2 * USEC_PER_SEC)
-/* So often it is looked whether the fault of a queue is over: an operator who
- * has mounted or repaired something waits for the queue. */
+/* The time between two looks whether the fault of a queue is over: an operator
+ * who has mounted or repaired something waits for the queue. Of many queues
+ * each is looked at more rarely, so that ten workers a second do. */
 #define CHECK_FAULTY  (5 * USEC_PER_SEC)
+#define FAULTY_LOOKS  10 /* a second */
 
 static void
 on_check(void *all, uint32_t number, const struct worker_result *result,
@@ -58,8 +60,8 @@ check_directory(struct queue *q)
 		inventory_check(q);
 		return;
 	}
-	r = worker_start(q->all->workers, q->faulty ? &queue_making : &check,
-	    q->number, q->all);
+	r = worker_start(q->all->workers,
+	    q->faulty ? &queue_making_again : &check, q->number, q->all);
 	q->unchecked = r == -EAGAIN;
 }
 
@@ -70,24 +72,29 @@ queue_suspect(struct queue *q, usec_t now)
 		q->check_at = now + SUSPECT_AFTER;
 }
 
+static usec_t
+faulty_every(const struct queues *all)
+{
+	const usec_t every = all->nqueues / FAULTY_LOOKS * USEC_PER_SEC;
+
+	return every > CHECK_FAULTY ? every : CHECK_FAULTY;
+}
+
 /* Ask the disk whether it answers, or whether the fault is over. */
 static void
 check_disk(struct queue *q, usec_t now)
 {
+	const usec_t every = q->faulty ? faulty_every(q->all) : CHECK_EVERY;
+
 	if (now < q->check_at)
 		return;
-	if (q->faulty) {
-		q->check_at = now + CHECK_FAULTY;
-		check_directory(q);
-		return;
-	}
 	/* Queues take turns over the ticks. */
 	if (q->check_at == 0) {
 		q->check_at =
-		    now + (q->number % (CHECK_EVERY / EVERY_TICK)) * EVERY_TICK;
+		    now + (q->number % (every / EVERY_TICK)) * EVERY_TICK;
 		return;
 	}
-	q->check_at = now + CHECK_EVERY;
+	q->check_at = now + every;
 	check_directory(q);
 }
 

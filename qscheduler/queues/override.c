@@ -95,11 +95,12 @@ override_show(const struct queue *q, usec_t now, struct sched_row *row)
 	    queue_is_faulty(q) ? SCHED_ROW_ALSO_HAND : SCHED_ROW_OVERRIDE;
 	if (row->state != QUEUE_STATE_DISABLED)
 		return;
+	if (queue_is_faulty(q))
+		return;
 	row->until_mono = q->override.disabled_until == USEC_NEVER
 	    ? 0
 	    : q->override.disabled_until;
-	if (!queue_is_faulty(q))
-		memcpy(row->reason, q->override.reason, sizeof(row->reason));
+	memcpy(row->reason, q->override.reason, sizeof(row->reason));
 }
 
 /* ---- of queues that are not run ---- */

@@ -61,6 +61,7 @@ void
 queue_fault(struct queue *q, const char *reason)
 {
 	q->faulty = true;
+	q->check_at = 0;
 	reason_set_fault(q, reason);
 	log_error("ALERT: queue %" PRIu32 " is disabled: %s; it comes back by "
 		  "itself when that is over",
@@ -106,7 +107,9 @@ on_made(void *ctx, uint32_t number, const struct worker_result *result,
 		q->faulty = false;
 }
 
-const struct worker_task queue_making = { "make", disk_make, on_made };
+const struct worker_task queue_making = { "make", disk_make, on_made },
+			 queue_making_again = { "make", disk_make_again,
+				 on_made };
 
 void
 queue_dump(const struct queue *q)

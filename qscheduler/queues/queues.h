@@ -103,7 +103,7 @@ struct queue {
 	uint32_t number;
 	enum queue_state want;  /* OPEN, or CLOSING: it drains, nothing new */
 	enum queue_state shown; /* as it was published last */
-	bool faulty;            /* not run; reason says why; tried every 5 s */
+	bool faulty;            /* not run; reason says why; tried again */
 	bool stopping;          /* to end with its children */
 	bool unchecked;  /* the directory is to be checked, and could not be */
 	bool unanswered; /* the disk does not answer: no new mail, but the
@@ -232,7 +232,7 @@ void queue_show_reason(const struct queue *q, char out[SCHED_REASON_SIZE]);
  */
 void queue_fault(struct queue *q, const char *reason);
 /* Make its directory, unless it is lost; then run it, if it is still to be. */
-extern const struct worker_task queue_making;
+extern const struct worker_task queue_making, queue_making_again;
 void queue_dump(const struct queue *q);
 
 /* ---- health.c ---- */
@@ -425,6 +425,9 @@ int disk_check(const struct worker_call *call);
 int disk_mail(const struct worker_call *call); /* facts.mail, or -errno */
 /* base_make(), unless it was made once and is lost. */
 int disk_make(const struct worker_call *call);
+/* disk_make() of a queue that is disabled for a fault; -EAGAIN while another
+ * process has the queue: a repair is not over before it has left the queue. */
+int disk_make_again(const struct worker_call *call);
 int disk_seal(const struct worker_call *call); /* base_seal() */
 /* All that are not run: `more` has the numbers, uint32_t, of those with mail.
  */

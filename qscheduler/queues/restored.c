@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <string.h>
 #include <sys/stat.h>
 
 /* Files that are looked at, at most: a start is not to read all of a large
@@ -16,6 +17,7 @@ struct restored {
 	uint64_t looked;
 	uint64_t wrong; /* files with the name of another inode */
 	bool copied;    /* one of them was made after it was last written */
+	bool unended;   /* a repair ended before each file had its name */
 };
 
 /* A copy that keeps times is younger than what is in it. */
@@ -39,6 +41,11 @@ restored_look(const struct spool *sp, enum spool_dir dir,
 	char leaf[SPOOL_PATH_MAX];
 	struct stat st;
 
+	if (strncmp(item->name, SPOOL_MEND, strlen(SPOOL_MEND)) == 0) {
+		seen->looked++;
+		seen->wrong++;
+		seen->unended = true;
+	}
 	if (item->inode == 0)
 		return;
 	spool_leaf(sp, dir, item->inode, leaf, sizeof(leaf));
@@ -69,12 +76,14 @@ restored_walk(const struct spool *sp, enum spool_dir dir, struct restored *seen)
 	spool_scan_done(&scan);
 }
 
-/* One wrong file is damage, unless it is a copy for certain. */
+/* One wrong file is damage, unless it is a copy for certain. Mail that a repair
+ * has not named yet is passed over by the processes of the queue. */
 static bool
 restored_is_all(const struct restored *seen)
 {
-	return seen->wrong > seen->looked / 2 &&
-	    (seen->wrong > 1 || seen->copied);
+	return seen->unended ||
+	    (seen->wrong > seen->looked / 2 &&
+		(seen->wrong > 1 || seen->copied));
 }
 
 int

@@ -26,28 +26,29 @@ print_counts(const struct operator* o, struct buf *out)
 	if (r == 0 && o->later > 0)
 		r = buf_printf(out,
 		    " (%" PRIu64 " when its delivery has ended)", o->later);
-	if (r == 0 && o->refused > 0)
-		r = buf_printf(out, ", %" PRIu64 " not", o->refused);
+	if (r == 0 && o->refused + o->again > 0)
+		r = buf_printf(out, ", %" PRIu64 " not", o->refused + o->again);
 	if (r == 0 && o->nreplies > 0)
 		r = buf_printf(
 		    out, ", %" PRIu32 " without an answer", o->nreplies);
 	return r;
 }
 
-void operators_say_acts(struct operator* o)
+static void
+say_acts(struct operator* o, bool interrupted)
 {
 	const char *words = o->words == NULL ? "" : o->words;
 	struct buf text = { 0 };
 
-	if (!o->answered)
+	if (!o->answered && o->nreplies == 0)
 		return;
 	if (print_counts(o, &text) == 0)
-		log_info("operator uid=%u: %s %s (%.*s%s%s)", o->uid,
-		    act_name(o->act), buf_str(&text), SELECTION_MAX, words,
-		    o->gone && words[0] != '\0' ? ", " : "",
-		    o->gone ? "interrupted" : "");
+		log_info("operator uid=%u: %s %s (%s%s%s)", o->uid,
+		    act_name(o->act), buf_str(&text), words,
+		    interrupted && words[0] != '\0' ? ", " : "",
+		    interrupted ? "interrupted" : "");
 	buf_done(&text);
-	o->done = o->refused = o->later = 0;
+	o->done = o->refused = o->again = o->later = 0;
 	o->answered = false;
 }
 
@@ -55,7 +56,7 @@ void operators_free(struct operator* o)
 {
 	if (o->gone)
 		TAILQ_REMOVE(&o->send->operators->gone, o, link);
-	operators_say_acts(o);
+	say_acts(o, true);
 	spread_end(o->send, &o->spread);
 	free(o->words);
 	free(o);
@@ -74,6 +75,8 @@ send_answer(struct operator* o, const struct act_reply *reply)
 		o->later += reply->running > 1;
 	if (reply->error == 0)
 		o->done += reply->messages;
+	else if (reply->error == -EAGAIN)
+		o->again += reply->messages;
 	else
 		o->refused += reply->messages;
 	/* A peer that does not read waits in vain: `closed' comes. */
@@ -100,6 +103,9 @@ promise(struct operator* o, uint64_t serial)
 {
 	const uint32_t slot = o->first + o->nreplies++;
 
+	/* The command asks again about a message that was refused for now. */
+	if (serial > 1 && o->again > 0)
+		o->again--;
 	ASSERT(o->nreplies <= ACTS_AT_ONCE);
 	o->replies[slot % ACTS_AT_ONCE] =
 	    (struct act_reply){ .serial = serial, .messages = 1 };
@@ -166,9 +172,6 @@ answer_act(
 static void
 order(struct operator* o, uint64_t serial, struct act_order *a)
 {
-	/* A message that was refused is asked about again. */
-	if (serial > 1 && o->refused > 0)
-		o->refused--;
 	a->spread = &o->spread;
 	a->by = (struct act_asker){ answer_act, o->number, promise(o, serial),
 		a->what, o->uid };
@@ -319,8 +322,10 @@ operators_act_end(struct operator* o, const struct msg *msg)
 
 	o->act = f->act;
 	free(o->words);
-	o->words = strndup(f->selection.data, f->selection.len);
+	o->words = strndup(f->selection.data,
+	    f->selection.len < SELECTION_MAX ? f->selection.len
+					     : SELECTION_MAX);
 	if (o->nreplies == 0)
-		operators_say_acts(o);
+		say_acts(o, false);
 	spread_end(o->send, &o->spread);
 }

@@ -54,8 +54,9 @@ struct operator
 	bool may_act;    /* else it only asks */
 	usec_t heard;    /* the last frame */
 	/* Messages since the last ACT_END; later: of done, those whose
-	 * deliveries have to end first. */
-	uint64_t done, refused, later;
+	 * deliveries have to end first; again: refused for now (-EAGAIN), and
+	 * not asked about again. */
+	uint64_t done, refused, again, later;
 	bool answered; /* since then */
 	char *words;   /* of the command, for the log; NULL: not told */
 	bool gone;     /* the connection has ended, and acts are under way */
@@ -138,9 +139,8 @@ void operators_hold_rule(struct operator* o, const struct msg *msg);
 void operators_act_to(struct operator* o, const struct msg *msg);
 void operators_came(struct operator* o, const struct msg *msg);
 void operators_act_end(struct operator* o, const struct msg *msg);
-/* The line of what was done since the last one; none for nothing. */
-void operators_say_acts(struct operator* o);
-/* The connection has ended, and so have the acts, or the queue ends. */
+/* Frees an operator whose connection has ended, and logs the acts that no
+ * ACT_END followed. Answers of acts that are under way go nowhere. */
 void operators_free(struct operator* o);
 
 /* ---- operators_rules.c: frames about rules of hold ---- */

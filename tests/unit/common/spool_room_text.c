@@ -72,6 +72,8 @@ Test(room, D46_a_long_path_loses_its_beginning_and_keeps_the_figures)
 		{ "mail system full: /\303\244\303\244\303\244\303\244"
 		  "\303\244 has 5 MB free, f",
 		    "...\303\244 has 5 MB free, f" },
+		{ "mail cannot be stored: /aaaaaaaaa: Input/output error",
+		    "...: Input/output error" },
 	};
 	char brief[24];
 	size_t i;

@@ -412,6 +412,31 @@ Test(base, D24_making_is_repeatable)
 	base_close(&base_dir.base);
 }
 
+/* mutation: qscheduler/queues/disk.c: disk_make_again() is disk_make(). */
+Test(base, D45_a_queue_that_is_repaired_is_not_made)
+{
+	struct conf conf = { .queue_split = 2 };
+	struct instance instance = { .conf = &conf };
+	struct queues all = { .base = &base_dir.base, .instance = &instance };
+	const struct worker_call call = {
+		.ctx = &all, .number = 3, .error = &base_dir.error
+	};
+	struct spool sp;
+	int lock;
+
+	cr_assert_eq(base_dir_open(base_dir.path), 0);
+	cr_expect_eq(disk_make_again(&call), 0, "no queue is there");
+	cr_expect_eq(disk_make_again(&call), 0, "no process had it");
+	cr_assert_eq(spool_open(&sp, &spool_sys_real, base_dir.path, 3), 0);
+	lock = spool_lock(&sp, "queue-send", false);
+	cr_assert_geq(lock, 0);
+	cr_expect_eq(disk_make_again(&call), -EAGAIN);
+	close(lock);
+	cr_expect_eq(disk_make_again(&call), 0);
+	spool_close(&sp);
+	base_close(&base_dir.base);
+}
+
 /* mutation: qscheduler/queues/disk.c: disk_facts_of() begins with all 0. */
 Test(base, an_answer_that_is_cut_off_is_no_empty_queue)
 {

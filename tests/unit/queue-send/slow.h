@@ -7,6 +7,9 @@
 
 #include "tests/unit/queue-send/world.h"
 
+/* .init and .fini of a suite. */
+void slow_set_up(void);
+void slow_tear_down(void);
 extern struct world slow_w;
 /* Each call of a thread takes a byte here while the gate is closed. */
 extern int slow_gate[2];

@@ -165,8 +165,8 @@ be_slow(void)
 	world_sys.pread = slow_pread;
 }
 
-static void
-start(void)
+void
+slow_set_up(void)
 {
 	cr_assert_eq(pipe2(slow_gate, O_CLOEXEC), 0);
 	slow_closed = slow_cold = slow_removes = slow_files = false;
@@ -180,8 +180,8 @@ start(void)
 	be_slow();
 }
 
-static void
-end(void)
+void
+slow_tear_down(void)
 {
 	slow_closed = false;
 	slow_queues = 0;
@@ -190,7 +190,7 @@ end(void)
 	close(slow_gate[0]);
 }
 
-TestSuite(slow, .init = start, .fini = end, .timeout = 60);
+TestSuite(slow, .init = slow_set_up, .fini = slow_tear_down, .timeout = 60);
 
 /* A thread that came too late to wait left its byte. */
 static void
