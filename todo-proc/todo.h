@@ -290,7 +290,7 @@ void waiting_table_clear(struct waiting_table *t);
 /* 1: the file is new; 0: the file was there; -ENOMEM. */
 int waiting_met_add(
     struct waiting_met *m, uint64_t inode, const struct waiting_user *one);
-/* Drops all files. */
+/* Empties the set and frees its memory. */
 void waiting_met_clear(struct waiting_met *m);
 
 /* ---- examine ----

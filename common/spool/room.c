@@ -151,7 +151,7 @@ room_describe(int fd, const char *path, const struct room_want *want,
 		describe_error(path, error, out);
 }
 
-/* The end of the path that such a text begins with. */
+/* The text begins with a path, which ends at ": " or " has ". */
 static const char *
 path_end(const char *text)
 {

@@ -11,9 +11,9 @@
  * of the queue sleeps in the kernel. */
 #define CHECK_EVERY   (20 * USEC_PER_SEC)
 #define SUSPECT_AFTER (2 * USEC_PER_SEC)
-/* The time between two looks whether the fault of a queue is over: an operator
- * who has mounted or repaired something waits for the queue. Of many queues
- * each is looked at more rarely, so that ten workers a second do. */
+/* The time between two tests whether the fault of a queue is over. An operator
+ * who has mounted or repaired a file system waits for the queue. With more than
+ * 50 queues the time grows, so that FAULTY_LOOKS workers a second suffice. */
 #define CHECK_FAULTY  (5 * USEC_PER_SEC)
 #define FAULTY_LOOKS  10 /* a second */
 

@@ -76,8 +76,9 @@ restored_walk(const struct spool *sp, enum spool_dir dir, struct restored *seen)
 	spool_scan_done(&scan);
 }
 
-/* One wrong file is damage, unless it is a copy for certain. Mail that a repair
- * has not named yet is passed over by the processes of the queue. */
+/* One wrong file is damage, unless the file is certainly a copy. A queue with
+ * an unended repair does not run: its processes pass over files with the names
+ * of the repair. */
 static bool
 restored_is_all(const struct restored *seen)
 {

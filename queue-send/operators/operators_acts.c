@@ -103,7 +103,8 @@ promise(struct operator* o, uint64_t serial)
 {
 	const uint32_t slot = o->first + o->nreplies++;
 
-	/* The command asks again about a message that was refused for now. */
+	/* A serial above 1 repeats an act that was answered with -EAGAIN: the
+	 * message is counted by its last answer alone. */
 	if (serial > 1 && o->again > 0)
 		o->again--;
 	ASSERT(o->nreplies <= ACTS_AT_ONCE);

@@ -54,8 +54,8 @@ struct operator
 	bool may_act;    /* else it only asks */
 	usec_t heard;    /* the last frame */
 	/* Messages since the last ACT_END; later: of done, those whose
-	 * deliveries have to end first; again: refused for now (-EAGAIN), and
-	 * not asked about again. */
+	 * deliveries have to end first; again: messages whose last answer was
+	 * -EAGAIN, which the command may repeat. */
 	uint64_t done, refused, again, later;
 	bool answered; /* since then */
 	char *words;   /* of the command, for the log; NULL: not told */

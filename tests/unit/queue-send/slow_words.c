@@ -146,8 +146,8 @@ Test(words, D43_A3_a_stop_tells_of_acts_without_an_answer)
 	close(fd);
 }
 
-/* mutation: queue-send/operators/operators_acts.c: say_acts() looks at acts
- * that are under way alone. */
+/* mutation: queue-send/operators/operators_acts.c: say_acts() logs nothing when
+ * no act is under way. */
 Test(words, D43_A3_a_connection_that_ends_behind_its_answers)
 {
 	struct queue_id id;

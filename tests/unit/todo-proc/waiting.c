@@ -318,7 +318,7 @@ Test(waiting, X6_a_message_that_moves_ahead_of_a_walk_counts_once)
 	expect_row(USER, ARRAY_LEN(inodes) + 1, ARRAY_LEN(inodes) + 1);
 }
 
-/* The bytes of each file that put() makes. */
+/* The size of a message file in bytes. */
 static uint64_t
 size_of(enum spool_dir dir, uint64_t inode)
 {
