@@ -5,11 +5,19 @@
 
 #include "log/log.h"
 
-#define SCAN_GAP   (100 * USEC_PER_MSEC)
-#define DROP_GAP   (5 * USEC_PER_MSEC)
-#define SCAN_SHARE 10                  /* at most one tenth of the time */
-#define GAP_MAX    (10 * USEC_PER_SEC) /* a scan may meet a disk that hangs */
+#define SCAN_SHARE 10 /* at most one tenth of the time */
 #define SHORT_WAIT USEC_PER_SEC
+
+struct bounds {
+	usec_t least, most;
+};
+
+/* The time between two scans. A user waits for a drop, and on a busy disk a
+ * scan takes long: so the most is small. Files in incoming/ have doorbells. */
+static const struct bounds drop_gap = { 5 * USEC_PER_MSEC,
+	100 * USEC_PER_MSEC };
+static const struct bounds incoming_gap = { 100 * USEC_PER_MSEC,
+	10 * USEC_PER_SEC };
 
 static void
 pick_up(
@@ -38,7 +46,7 @@ scan_init(struct todo *t)
 {
 	t->incoming.wanted = true;
 	t->maildrop.wanted = true;
-	t->drop_wait = SCAN_GAP;
+	t->drop_wait = drop_gap.most;
 }
 
 void
@@ -76,17 +84,25 @@ begin(struct todo *t, struct todo_scan *s, const struct walk_kind *kind)
 	return true;
 }
 
+static usec_t
+gap_after(const struct todo *t, const struct todo_scan *s)
+{
+	const struct bounds *gap =
+	    s == &t->maildrop ? &drop_gap : &incoming_gap;
+	const usec_t time = (t->now - s->started_at) * SCAN_SHARE;
+
+	return time < gap->least ? gap->least
+	    : time < gap->most   ? time
+				 : gap->most;
+}
+
 static void
 end(struct todo *t, struct todo_scan *s)
 {
-	usec_t took = t->now - s->started_at, gap = took * SCAN_SHARE;
-	/* A user waits for a drop; in incoming/ there are doorbells. */
-	usec_t least = s == &t->maildrop ? DROP_GAP : SCAN_GAP;
-	usec_t interval = t->conf->scan_interval;
+	const usec_t gap = gap_after(t, s), interval = t->conf->scan_interval;
 
 	walk_end(&s->walk);
-	gap = gap < GAP_MAX ? gap : GAP_MAX;
-	s->not_before = t->now + (gap > least ? gap : least);
+	s->not_before = t->now + gap;
 	s->due_at = t->now + (gap > interval ? gap : interval);
 }
 

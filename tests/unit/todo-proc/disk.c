@@ -260,6 +260,22 @@ Test(disk, D42_D30_a_drop_that_hangs_holds_nothing_up)
 	cr_expect_eq(w.messages[1].inode, drop);
 }
 
+/* mutation: todo-proc/scan.c: gap_after() takes incoming_gap for both. */
+Test(disk, D30_a_scan_that_took_long_keeps_no_later_drop_waiting)
+{
+	world_file(&w, SPOOL_MAILDROP, "d", 1);
+	drops_are_held = true;
+	w.t.maildrop.wanted = true;
+	w.t.maildrop.not_before = 0;
+	world_run(&w);
+	cr_assert_eq(w.t.disk.away, 1);
+	w.t.maildrop.started_at -= 10 * USEC_PER_SEC;
+	let_go(1);
+	settle(0);
+	cr_expect_gt(w.t.maildrop.not_before, 0);
+	cr_expect_leq(w.t.maildrop.not_before, w.t.now + 100 * USEC_PER_MSEC);
+}
+
 /* mutation: todo-proc/inbox.c: inbox_hear() takes what has no room. */
 Test(disk, D42_I5_rings_that_have_no_room_ask_for_a_scan)
 {
