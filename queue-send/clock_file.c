@@ -124,29 +124,24 @@ write_record(struct sync_task *task)
 }
 
 static void
-ended(struct send *s, struct sync_task *task)
+ended(void *send, struct sync_task *task)
 {
-	s->clock_away = false;
+	((struct send *)send)->clock_away = false;
 	sync_task_free(task);
 }
 
-/* Without a thread the loop writes. */
 static void
 save(struct send *s)
 {
-	struct pool *p = &s->clock_pool;
 	struct clock_task *t = malloc(sizeof(*t));
 
 	if (t == NULL)
 		return;
-	sync_task_init(&t->task, write_record, NULL);
+	sync_task_init(&t->task, write_record, NULL, ended);
 	t->sp = &s->sp;
 	put(&s->jumps, t->record);
 	s->clock_away = true;
-	if (p->pool != NULL && p->threads > 0 && pool_put(p, &t->task) == 0)
-		return;
-	(void)write_record(&t->task);
-	ended(s, &t->task);
+	disk_do(s, DISK_CLOCK, &t->task);
 }
 
 static bool
@@ -208,16 +203,4 @@ clock_file_work(struct send *s)
 		s->clock_at = s->now + SAVE_EVERY;
 	}
 	return s->clock_at;
-}
-
-int
-clock_file_init(struct send *s)
-{
-	return pool_init(s, &s->clock_pool, 1, ended);
-}
-
-void
-clock_file_done(struct send *s)
-{
-	s->hung |= !pool_done(&s->clock_pool);
 }

@@ -62,55 +62,37 @@ send_init(struct send *s)
 
 	s->retry = retry_params(s->conf);
 	read_accounts(s);
-	clock_file_load(s);
-	send_read_clocks(s);
-	s->began_wall = s->now_wall;
-	s->expire_after = s->now + retry_grace(&s->retry);
-	s->health.probe_every = s->conf->error_interval;
 	messages_init(&s->messages, rest_max());
 	TAILQ_INIT(&s->agents);
 	RB_INIT(&s->deliveries);
 	kept_init(s);
 	due_init(&s->due);
 	share_init(s);
+	sync_init(s);
+	fetch_init(s);
+	results_init(s);
+	removal_init(s);
+	acts_init(s);
+	reports_init(s);
 	s->stop_at = s->stray_at = s->rescan_at = USEC_NEVER;
 	s->refused_at = s->operators_at = USEC_NEVER;
-	r = daemon_routes(s->conf, &s->routes);
-	if (r < 0)
-		return r;
-	r = schedule_init(s);
+	s->health.probe_every = s->conf->error_interval;
+	r = turn_init(&s->turn, s->base, send_turn, s);
 	if (r == 0)
-		r = turn_init(&s->turn, s->base, send_turn, s);
+		r = disk_start(s);
 	if (r == 0)
-		r = sync_init(s);
+		r = daemon_routes(s->conf, &s->routes);
 	if (r == 0)
-		r = fetch_init(s);
-	if (r == 0)
-		r = results_init(s);
-	if (r == 0)
-		r = probe_init(s);
-	if (r == 0)
-		r = late_init(s);
-	if (r == 0)
-		r = removal_init(s);
-	if (r == 0)
-		r = moves_init(s);
-	if (r == 0)
-		r = walk_init(s);
-	if (r == 0)
-		r = clock_file_init(s);
-	if (r == 0)
-		r = other_queues_init(s);
-	if (r == 0)
-		r = acts_init(s);
-	if (r == 0)
-		r = reports_init(s);
-	if (r == 0)
-		r = rules_init(s);
+		r = schedule_init(s);
 	if (r < 0) {
 		send_done(s);
 		return r;
 	}
+	clock_file_load(s);
+	send_read_clocks(s);
+	s->began_wall = s->now_wall;
+	s->expire_after = s->now + retry_grace(&s->retry);
+	rules_init(s);
 	deferred_walk(s);
 	return 0;
 }
@@ -137,15 +119,10 @@ send_done(struct send *s)
 	    (sched_figures(s->sched).running > 0 || s->kept.count > 0))
 		site_table_abandon(s);
 	links_done(s);
-	s->hung |= !pool_done(&s->sync.pool);
+	s->hung |= !disk_end(s);
 	removal_done(s);
-	s->hung |= !pool_done(&s->moves);
-	s->hung |= !pool_done(&s->reports.pool);
 	acts_done(s);
 	results_done(s);
-	probe_done(s);
-	late_done(s);
-	clock_file_done(s);
 	keep_open(s);
 	for (list = LIST_NONE; list < LIST_NLISTS; list++)
 		while ((m = messages_first(&s->messages, list)) != NULL) {
@@ -153,7 +130,6 @@ send_done(struct send *s)
 			messages_drop(&s->messages, m);
 		}
 	evacuate_done(s);
-	other_queues_done(s);
 	accepted_done(&s->accepted);
 	share_done(s);
 	deferred_done(s);
@@ -183,24 +159,6 @@ recover(struct send *s)
 		    (unsigned long long)done.removed);
 }
 
-static void
-set_threads(struct send *s)
-{
-	const unsigned removals = removal_threads(&s->sp);
-
-	s->sync.pool.threads = SYNC_THREADS;
-	s->removals.pool.threads = removals;
-	s->reader.pool.threads = removals > 0;
-	s->clock_pool.threads = removals > 0;
-	s->records.pool.threads = removals > 0;
-	s->probe.pool.threads = removals > 0;
-	s->late.pool.threads = removals > 0;
-	s->fetches.pool.threads = removals > 0 ? FETCH_THREADS : 0;
-	s->moves.threads = removals > 0 ? MOVE_THREADS : 0;
-	s->acts.pool.threads = removals > 0 ? ACT_THREADS : 0;
-	s->others.pool.threads = removals > 0 ? OTHER_THREADS : 0;
-}
-
 static int
 start(struct daemon *d)
 {
@@ -214,8 +172,8 @@ start(struct daemon *d)
 	s->lock = daemon_take_queue(d, &s->sp);
 	if (s->lock < 0)
 		return s->lock;
-	set_threads(s);
 	s->in_memory = spool_is_in_memory(&s->sp);
+	disk_set_kinds(s);
 	r = send_init(s);
 	if (r < 0) {
 		log_error("cannot start: %s", strerror(-r));

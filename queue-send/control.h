@@ -16,12 +16,9 @@ void send_done(struct send *s);
 
 /* Knowledge of jumps of the clock outlives the process, and the time at which
  * the clock was seen last shows at the next start that it is wrong
- * (docs/QUEUE.md, "Age"). Loaded before the clocks are read, and before
- * clock_file_init(); saved by a thread from then on. */
+ * (docs/QUEUE.md, "Age"). Loaded before the clocks are read. */
 void clock_file_load(struct send *s);
-int clock_file_init(struct send *s); /* -ENOMEM */
 usec_t clock_file_work(struct send *s);
-void clock_file_done(struct send *s);
 
 /* Nothing runs, is to be recorded, moved or removed. */
 bool stop_is_over(const struct send *s);

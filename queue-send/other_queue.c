@@ -98,7 +98,7 @@ fail(struct other_queue *o, int error)
 }
 
 static void
-opened(struct send *s UNUSED, struct sync_task *task)
+opened(void *send UNUSED, struct sync_task *task)
 {
 	struct other_queue *o = ((struct opening *)(void *)task)->other;
 
@@ -116,23 +116,18 @@ other_queue_used(struct other_queue *other, int error)
 		fail(other, error);
 }
 
-/* Without a thread the loop does it. */
 static void
 begin(struct send *s, struct other_queue *o)
 {
-	struct pool *p = &s->others.pool;
 	struct opening *t = calloc(1, sizeof(*t));
 
 	if (t == NULL) {
 		fail(o, -ENOMEM);
 		return;
 	}
-	sync_task_init(&t->task, open_it, drop);
+	sync_task_init(&t->task, open_it, drop, opened);
 	t->other = other_queue_share(o);
-	if (p->threads == 0 || pool_put(p, &t->task) < 0) {
-		t->task.error = open_it(&t->task);
-		opened(s, &t->task);
-	}
+	disk_do(s, DISK_OPEN, &t->task);
 }
 
 struct other_queue *
@@ -140,7 +135,7 @@ other_queue_get(struct send *s, uint32_t queue)
 {
 	struct other_queue *o;
 
-	LIST_FOREACH (o, &s->others.list, on)
+	LIST_FOREACH (o, &s->others, on)
 		if (o->number == queue)
 			return other_queue_share(o);
 	o = calloc(1, sizeof(*o));
@@ -151,28 +146,10 @@ other_queue_get(struct send *s, uint32_t queue)
 	o->state = -EAGAIN;
 	o->sys = s->sp.sys;
 	o->base = strdup(s->conf->queue_base);
-	LIST_INSERT_HEAD(&s->others.list, o, on);
+	LIST_INSERT_HEAD(&s->others, o, on);
 	if (o->base == NULL)
 		other_queue_free(&o);
 	else
 		begin(s, o);
 	return o;
-}
-
-/* ---- start and end ---- */
-
-int
-other_queues_init(struct send *s)
-{
-	LIST_INIT(&s->others.list);
-	return pool_init(s, &s->others.pool, 1, opened);
-}
-
-/* A thread that is left behind uses nothing of this queue, and what it opens
- * is its own. */
-void
-other_queues_done(struct send *s)
-{
-	(void)pool_done(&s->others.pool);
-	LIST_INIT(&s->others.list);
 }

@@ -11,18 +11,10 @@
 #ifndef QUEUE_SEND_OTHER_QUEUE_H
 #define QUEUE_SEND_OTHER_QUEUE_H
 
-#include "ipc/page.h"
 #include "spool/spool.h"
-
-/* All queues may hang. Another thread is started when all that there are do. */
-#define OTHER_THREADS PAGE_QUEUES_MAX
 
 struct other_queue;
 struct send;
-
-int other_queues_init(struct send *s);
-/* Behind all who have one. */
-void other_queues_done(struct send *s);
 
 /* The caller's to free; it is being opened if nobody had it. NULL: no memory.
  */

@@ -7,7 +7,7 @@
  *	reports.h   what senders are told
  *	schedule.h  the scheduler, and the table of destinations
  *	backlog.h   messages that wait, and shares of the active queue
- *	pool.h      threads that wait for the disk
+ *	disk/work.h threads that wait for the disk
  *	other_queue.h  other queues that messages of this one go to
  *	message.h   one message, and the lists that it can be on
  *	operators.h acts of an operator on messages
@@ -26,7 +26,7 @@
 #include "daemon/turn.h"
 #include "queue-send/backlog/backlog.h"
 #include "queue-send/message.h"
-#include "queue-send/pool.h"
+#include "queue-send/disk/work.h"
 #include "queue-send/pure/pure.h"
 #include "route/route.h"
 #include "sched/sched.h"
@@ -72,7 +72,6 @@ struct walk {
 
 /* Reads what is walked over. */
 struct reader {
-	struct pool pool;
 	struct walk_part *part; /* of the walk that runs */
 	bool away;              /* the part is with the thread */
 };
@@ -109,7 +108,6 @@ struct send_sites {
 };
 
 struct marks_sync {
-	struct pool pool;
 	uint32_t tasks;    /* for single messages, under way */
 	uint32_t serial;   /* of the last task */
 	uint32_t epoch;    /* of marks that are written now, from 1 */
@@ -121,7 +119,6 @@ struct marks_sync {
 };
 
 struct reports {
-	struct pool pool;
 	uint32_t tasks;        /* under way */
 	bool warns;            /* of one message in corrupt/: its walk waits */
 	usec_t not_before;     /* a lock was held, or something had run out */
@@ -131,7 +128,6 @@ struct reports {
 RB_HEAD(removal_tree, removal);
 
 struct removals {
-	struct pool pool;
 	uint32_t limit;            /* as many hold new messages back */
 	uint32_t count;            /* all of them */
 	uint32_t tasks;            /* of these: with the threads */
@@ -149,22 +145,22 @@ struct fetch_wait;
 STAILQ_HEAD(fetch_waits, fetch_wait);
 
 struct fetches {
-	struct pool pool;
 	uint32_t tasks;           /* under way */
 	struct fetch_waits waits; /* entries of messages that are fetched */
 };
 
-/* Does the disk answer slowly (disk.c)? */
-struct disk_pace {
-	usec_t looked;  /* s->now of the answer, */
-	bool slow;      /* which is this */
-	usec_t slow_at; /* the loop itself has waited; 0: never */
+/* disk/work.h */
+struct disk {
+	struct executor *executor;
+	struct executor_kind kinds[DISK_NKINDS]; /* set before disk_start() */
+	usec_t looked;  /* the time (s->now) at which slow was found out */
+	bool slow;      /* the disk answers slowly */
+	usec_t slow_at; /* the time at which the loop waited; 0: never */
 };
 
 /* Results that are written: those of a turn in one task, and others gather
  * while it is under way. */
 struct records {
-	struct pool pool;
 	struct record_list gathered;
 	uint32_t count; /* these, and those of the task */
 	bool away;      /* the task is */
@@ -177,15 +173,8 @@ struct refused_files {
 	uint32_t next;                 /* place of the next one */
 };
 
-/* Of a queue that cannot write. */
-struct probe {
-	struct pool pool;
-	bool away; /* a thread writes it */
-};
-
 /* Questions to the disk, which show that it is late. */
 struct late {
-	struct pool pool;
 	usec_t at;    /* the next question */
 	usec_t began; /* the one that is under way */
 	bool away;    /* one is under way */
@@ -195,18 +184,11 @@ struct late {
 struct other_queue;
 LIST_HEAD(other_queue_list, other_queue);
 
-/* That messages of this one go to (other_queue.h). */
-struct other_queues {
-	struct pool pool;
-	struct other_queue_list list; /* open, or being opened */
-};
-
 struct act_task;
 TAILQ_HEAD(act_tasks, act_task);
 
 /* Acts on messages that threads do. */
 struct acts {
-	struct pool pool;
 	struct act_tasks list; /* under way */
 	uint32_t count;
 	uint32_t own;             /* of these: of the queue itself */
@@ -215,7 +197,6 @@ struct acts {
 };
 
 struct rules_file {
-	struct pool pool;
 	uint32_t tasks; /* of operators, under way */
 	usec_t began;
 	bool known;         /* the first reading has ended, or lasted long */
@@ -294,14 +275,14 @@ struct send {
 	/* Older messages may have been tried before: by an earlier run, or
 	 * here, and were given to another queue, which may give them back. */
 	usec_t began_wall;
-	struct jumps jumps; /* of the wall clock */
-	usec_t clock_at;    /* when to save them */
-	bool clock_away;    /* a thread saves them */
-	struct pool clock_pool;
+	struct jumps jumps;  /* of the wall clock */
+	usec_t clock_at;     /* when to save them */
+	bool clock_away;     /* a thread saves them */
 	usec_t expire_after; /* monotonic: no message expires before */
 	struct spool sp;
 	bool in_memory; /* the spool: no inode number comes again */
 	int lock;       /* SEND_LOCK */
+	struct disk disk;
 	bool stopping, hung_up;
 	bool hung; /* at its end: a thread that uses the spool is left behind */
 	usec_t stop_at;
@@ -321,7 +302,6 @@ struct send {
 	struct health health;
 	struct marks_sync sync;
 	struct removals removals;
-	struct pool moves;
 	struct reports reports;
 	struct admission admission;
 	usec_t admission_blocked_until;
@@ -330,9 +310,8 @@ struct send {
 	struct queue_rcpt_cursor cursor; /* scratch: 16 KiB, one is enough */
 	struct queue_file_bytes bytes;   /* of the file that is held */
 	struct fetches fetches;
-	struct disk_pace pace;
 	struct records records;
-	struct probe probe;
+	bool probe_away; /* a thread writes to a queue that cannot write */
 	struct late late;
 	struct record_list unrecorded; /* results without their marks */
 	usec_t record_at;              /* when to try them again */
@@ -380,7 +359,8 @@ struct send {
 	struct operators *operators; /* operators.h; NULL: no socket */
 	usec_t operators_at;         /* when to try to open the socket again */
 	struct acts acts;
-	struct other_queues others;
+	/* Queues that messages of this one go to: open, or being opened. */
+	struct other_queue_list others;
 
 	/* rules.h */
 	struct hold_rules rules; /* in force */

@@ -77,22 +77,6 @@ stop_work(struct send *s)
 	return USEC_NEVER;
 }
 
-/* Pools whose threads have more than one task: no event tells of all. */
-static usec_t
-look_work(struct send *s)
-{
-	struct pool *const shared[] = { &s->moves, &s->removals.pool,
-		&s->acts.pool };
-	usec_t next = USEC_NEVER, at;
-	size_t i;
-
-	for (i = 0; i < ARRAY_LEN(shared); i++) {
-		at = pool_look(shared[i]);
-		next = at < next ? at : next;
-	}
-	return next;
-}
-
 /* The order matters: messages that leave make room for those that come, and
  * those that came are dispatched. */
 static usec_t (*const works[])(struct send *s) = {
@@ -121,7 +105,7 @@ static usec_t (*const works[])(struct send *s) = {
 	late_work,
 	publish_work,
 	clock_file_work,
-	look_work,
+	disk_look,
 	stop_work,
 };
 

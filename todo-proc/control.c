@@ -4,7 +4,16 @@
 
 #include "log/log.h"
 
+#define THREADS 4
+#define QUICK   16 /* for a thread, of tasks that wait for no disk */
+
 /* ---- the loop ---- */
+
+static usec_t
+look_work(struct todo *t)
+{
+	return executor_look(t->executor, t->now);
+}
 
 /* Each does a bounded part, and returns the time to go on. */
 static usec_t (*const works[])(struct todo *t) = {
@@ -13,12 +22,30 @@ static usec_t (*const works[])(struct todo *t) = {
 	scan_maildrop_work,
 	waiting_work,
 	offer_counts_work,
-	disk_work,
+	look_work,
 };
 
 static turn_fn turn; /* at the end of this file */
 
+static void
+woken(void *arg)
+{
+	todo_tick(arg);
+	todo_kick(arg);
+}
+
 /* ---- start ---- */
+
+static int
+start_threads(struct todo *t)
+{
+	const struct executor_owner owner = { t->base, t->sp.sys, t, woken };
+	const struct executor_kind kind = {
+		.threads = t->threads, .share_least = 1, .share_most = QUICK
+	};
+
+	return executor_new(&owner, &kind, 1, &t->executor);
+}
 
 static int
 begin(struct todo *t)
@@ -33,7 +60,7 @@ begin(struct todo *t)
 		log_error("%s", error.len > 0 ? buf_str(&error) : strerror(-r));
 	buf_done(&error);
 	if (r == 0)
-		r = disk_init(t);
+		r = start_threads(t);
 	if (r == 0)
 		r = turn_init(&t->turn, t->base, turn, t);
 	return r;
@@ -70,7 +97,7 @@ todo_done(struct todo *t)
 	scan_done(t);
 	waiting_done(t);
 	examine_done(t);
-	disk_done(t);
+	t->hung |= !executor_free(&t->executor);
 	inbox_done(&t->inbox);
 	turn_done(&t->turn);
 	if (!t->hung)
@@ -89,7 +116,7 @@ start(struct daemon *d)
 	t->lock = daemon_take_queue(d, &t->sp);
 	if (t->lock < 0)
 		return t->lock;
-	t->disk.threads = disk_threads(&t->sp);
+	t->threads = spool_is_in_memory(&t->sp) ? 0 : THREADS;
 	t->in_memory = spool_is_in_memory(&t->sp);
 	r = todo_init(t);
 	if (r < 0) {
@@ -221,7 +248,7 @@ static usec_t
 leave_work(struct todo *t)
 {
 	waiting_leave(t);
-	if (t->disk.away > 0 && t->now < t->leave_at)
+	if (executor_under_way(t->executor) > 0 && t->now < t->leave_at)
 		return t->leave_at;
 	daemon_exit(t->d, t->status);
 	return USEC_NEVER;
@@ -230,7 +257,7 @@ leave_work(struct todo *t)
 static TURN_WORKS(turn_at_work, todo, todo_tick, works)
 
     static usec_t (*const last_works[])(
-	struct todo *t) = { disk_work, leave_work };
+	struct todo *t) = { look_work, leave_work };
 
 static TURN_WORKS(turn_at_end, todo, todo_tick, last_works)
 

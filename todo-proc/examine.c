@@ -96,7 +96,7 @@ finish(struct todo *t, struct examination *e)
 {
 	struct examinations *x = &t->examine;
 	struct examine_task *task = &e->t;
-	int *error = &task->task.task.error;
+	int *error = &task->task.error;
 
 	TAILQ_REMOVE(&x->list, e, link);
 	x->count--;
@@ -109,18 +109,19 @@ finish(struct todo *t, struct examination *e)
 	else if (*error < 0)
 		say_unread(t, task, *error);
 	e->ended_with(t, e);
-	examine_task_drop(&task->task.task);
+	examine_task_drop(&task->task);
 	TAILQ_INSERT_HEAD(&x->idle, e, link);
 }
 
 static void
-on_ended(struct todo *t, struct disk_task *task)
+on_ended(void *todo, struct sync_task *task)
 {
+	struct todo *t = todo;
 	struct examination *e = (struct examination *)(void *)task;
 
 	routing_let_go(&t->routings, e->routing);
 	e->ended = true;
-	if (t->disk.threads == 0)
+	if (t->threads == 0)
 		t->read += e->t.file.size;
 	(void)examine_work(t);
 }
@@ -135,7 +136,7 @@ examine_begin(struct todo *t, uint64_t inode, const struct inbox_file *from,
 	if (e == NULL)
 		return -ENOMEM;
 	memset(e, 0, offsetof(struct examination, t.cursor));
-	disk_task_init(
+	sync_task_init(
 	    &e->t.task, examine_task_work, examine_task_drop, on_ended);
 	e->t.sp = &t->sp;
 	e->t.routing = e->routing = routing_use(&t->routings);
@@ -152,7 +153,7 @@ examine_begin(struct todo *t, uint64_t inode, const struct inbox_file *from,
 	*(from != NULL ? &x->incoming : &x->deferred) += 1;
 	TAILQ_INSERT_TAIL(&x->list, e, link);
 	x->count++;
-	disk_do(t, &e->t.task);
+	executor_do(t->executor, 0, &e->t.task);
 	return 0;
 }
 
@@ -207,7 +208,7 @@ examine_done(struct todo *t)
 	for (e = TAILQ_FIRST(&x->list); e != NULL; e = next) {
 		next = TAILQ_NEXT(e, link);
 		if (e->ended)
-			sync_task_free(&e->t.task.task);
+			sync_task_free(&e->t.task);
 	}
 	while ((e = TAILQ_FIRST(&x->idle)) != NULL) {
 		TAILQ_REMOVE(&x->idle, e, link);

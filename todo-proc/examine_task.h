@@ -10,11 +10,11 @@
 
 #include "base/header.h"
 #include "spool/spool.h"
-#include "todo-proc/disk.h"
+#include "spool/sync_pool.h"
 #include "todo-proc/routing.h"
 
 struct examine_task {
-	struct disk_task task; /* first; its error, see below */
+	struct sync_task task; /* first; its error, see below */
 	const struct spool *sp;
 	const struct routing *routing;
 	enum spool_dir dir;

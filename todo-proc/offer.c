@@ -213,7 +213,7 @@ is_offered(const struct todo *t, const struct examine_task *e)
 static int
 offer(struct todo *t, struct examination *e)
 {
-	int r = e->t.task.task.error;
+	int r = e->t.task.error;
 
 	if (r == 0 && is_offered(t, &e->t))
 		return -EALREADY;
@@ -287,7 +287,7 @@ say_gone(struct todo *t, uint64_t inode, int error)
 static void
 deferred_ended(struct todo *t, struct examination *e)
 {
-	int r = e->t.task.task.error;
+	int r = e->t.task.error;
 
 	if (e->era != t->era || t->send == NULL)
 		return;

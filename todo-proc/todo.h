@@ -11,7 +11,6 @@
  *	waiting   the mail of each user, for the shares
  *	table     the counts of users, and the files that are counted
  *	walk      a directory is read, a part at a time
- *	disk      the threads that wait for the disk
  *	todo      clocks, and the beginning of a turn
  *
  * A part calls only parts below it. pure.h has the parts without I/O;
@@ -22,26 +21,21 @@
 #define TODO_PROC_TODO_H
 
 #include "daemon/daemon.h"
+#include "daemon/executor.h"
 #include "daemon/turn.h"
 #include "ipc/bell.h"
 #include "ipc/wire.h"
 #include "route/route.h"
 #include "spool/spool.h"
+#include "spool/sync_pool.h"
 #include "spool/waiting.h"
-#include "todo-proc/disk.h"
 #include "todo-proc/examine_task.h"
 #include "todo-proc/pickup_task.h"
 #include "todo-proc/pure.h"
 #include "todo-proc/routing.h"
 
 struct event;
-
-struct disk {
-	struct sync_pool *pool;
-	struct event *done;
-	unsigned threads; /* 0: the loop does it */
-	uint32_t away;    /* tasks that a thread has, or waits for */
-};
+struct todo;
 
 /* A name that was found, and what came of the work on it. */
 struct walk_found {
@@ -161,8 +155,9 @@ struct todo {
 	bool in_memory; /* the spool */
 	int lock;
 	bool hung; /* at its end: a thread that uses the spool is left behind */
-	struct routings routings; /* the first is in force */
-	struct disk disk;
+	struct routings routings;  /* the first is in force */
+	struct executor *executor; /* threads that wait for the disk */
+	unsigned threads;          /* of executor; 0: the loop waits */
 
 	struct inbox inbox;
 	struct offered offered;
@@ -213,20 +208,6 @@ int todo_found(struct todo *t, uint64_t inode, usec_t mtime_wall);
 bool todo_say(struct todo *t, int error);
 /* End the process when no task is under way, or soon. */
 void todo_leave(struct todo *t, int status);
-
-/* ---- disk ---- */
-
-/* How many suit this spool. */
-unsigned disk_threads(const struct spool *sp);
-/* With disk.threads. -ENOMEM. */
-int disk_init(struct todo *t);
-/* Tasks under way are dropped, or left behind (`hung`). */
-void disk_done(struct todo *t);
-/* At the end of a turn: what has ended without an event, and another thread for
- * what waits behind a task that hangs (sync_pool_press()). */
-usec_t disk_work(struct todo *t);
-/* ended() is called later, or from here where no thread does it. */
-void disk_do(struct todo *t, struct disk_task *task);
 
 /* ---- walk ---- */
 

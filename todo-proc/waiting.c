@@ -25,7 +25,7 @@ static const struct walk_kind kinds[] = {
 
 /* One writing of the file gate/waiting. */
 struct writing {
-	struct disk_task task; /* first */
+	struct sync_task task; /* first */
 	const struct spool *sp;
 	usec_t walked_wall;
 	uint32_t count;
@@ -306,15 +306,16 @@ write_file(struct sync_task *task)
 }
 
 static void
-on_written(struct todo *t, struct disk_task *task)
+on_written(void *todo, struct sync_task *task)
 {
-	const int r = task->task.error;
+	struct todo *t = todo;
+	const int r = task->error;
 
 	t->waiting.writing = false;
 	if (r < 0 && todo_say(t, r))
 		log_error(
 		    "%s/" SPOOL_GATE "/waiting: %s", t->sp.path, strerror(-r));
-	sync_task_free(&task->task);
+	sync_task_free(task);
 }
 
 static void
@@ -327,14 +328,14 @@ tell(struct todo *t)
 	x->published_at = t->now;
 	if (w == NULL)
 		return;
-	disk_task_init(&w->task, write_file, NULL, on_written);
+	sync_task_init(&w->task, write_file, NULL, on_written);
 	w->sp = &t->sp;
 	w->walked_wall = x->walked_wall;
 	w->count = waiting_table_rows(&x->counted, w->rows);
 	x->publish = false;
 	x->unpublished = 0;
 	x->writing = true;
-	disk_do(t, &w->task);
+	executor_do(t->executor, 0, &w->task);
 }
 
 static usec_t

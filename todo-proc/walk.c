@@ -6,7 +6,7 @@
 /* A part of a directory, and where to go on. It is the thread's while that
  * reads, else the loop's. */
 struct walk_part {
-	struct disk_task task; /* first */
+	struct sync_task task; /* first */
 	struct walk *owner;
 	const struct walk_kind *kind;
 	struct spool_scan scan;
@@ -41,7 +41,7 @@ close_part(struct sync_task *task)
 }
 
 static void
-part_ended(struct todo *t UNUSED, struct disk_task *task)
+part_ended(void *todo UNUSED, struct sync_task *task)
 {
 	struct walk *w = ((struct walk_part *)(void *)task)->owner;
 
@@ -56,7 +56,7 @@ walk_begin(struct todo *t, struct walk *w, const struct walk_kind *kind)
 
 	if (p == NULL)
 		return -ENOMEM;
-	disk_task_init(&p->task, read_part, close_part, part_ended);
+	sync_task_init(&p->task, read_part, close_part, part_ended);
 	p->owner = w;
 	p->kind = kind;
 	p->end = false;
@@ -73,7 +73,7 @@ walk_read(struct todo *t, struct walk *w)
 
 	if (!w->ready && !w->away) {
 		w->away = true;
-		disk_do(t, &w->part->task);
+		executor_do(t->executor, 0, &w->part->task);
 	}
 	ready = w->ready;
 	w->ready = false;
@@ -98,6 +98,6 @@ void
 walk_end(struct walk *w)
 {
 	if (w->part != NULL && !w->away)
-		sync_task_free(&w->part->task.task);
+		sync_task_free(&w->part->task);
 	*w = (struct walk){ 0 };
 }

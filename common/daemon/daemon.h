@@ -30,7 +30,7 @@
 #define DAEMON_CONF_VARIABLE "QSCHED_CONF_IN_FORCE"
 
 struct event_base;
-struct sync_pool;
+struct executor;
 struct daemon;
 
 enum daemon_user {
@@ -80,10 +80,9 @@ struct daemon_ops {
 
 /* Private to common/daemon. */
 struct daemon_reload {
-	struct sync_pool *pool; /* NULL before the first one */
-	struct event *ended;
-	bool away;         /* a thread reads */
-	bool again, flush; /* asked for meanwhile */
+	struct executor *executor; /* NULL before the first one */
+	bool away;                 /* a thread reads */
+	bool again, flush;         /* asked for meanwhile */
 };
 
 struct daemon {

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "log/log.h"
-#include "spool/sync_pool.h"
+#include "daemon/executor.h"
 
 #define OLD_STAYS "the old configuration stays in force"
 
@@ -130,70 +130,56 @@ go_on(struct daemon *d)
 }
 
 static void
-on_ended(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
+on_ended(void *arg, struct sync_task *task)
 {
 	struct daemon *d = arg;
-	struct sync_task *task = sync_pool_take(d->reload.pool);
 
-	if (task == NULL)
-		return;
 	d->reload.away = false;
 	ended(d, (struct reading *)(void *)task);
 	go_on(d);
 }
 
-/* Once, with the first reload. */
-static int
-make_pool(struct daemon *d)
+static void
+woken(void *arg UNUSED)
 {
-	struct daemon_reload *p = &d->reload;
-
-	if (p->ended != NULL)
-		return 0;
-	if (p->pool == NULL)
-		p->pool = sync_pool_new(&spool_sys_real, 1);
-	if (p->pool != NULL)
-		p->ended = event_new(d->base, sync_pool_fd(p->pool),
-		    EV_READ | EV_PERSIST, on_ended, d);
-	if (p->ended == NULL)
-		return -ENOMEM;
-	if (event_add(p->ended, NULL) == 0)
-		return 0;
-	event_free(p->ended);
-	p->ended = NULL;
-	return -ENOMEM;
 }
 
-static bool
-is_given_to_thread(struct daemon *d, struct reading *t)
+/* Once, with the first reload. Without read() the loop reads. */
+static int
+make_executor(struct daemon *d)
 {
-	return d->ops->read != NULL && make_pool(d) == 0 &&
-	    sync_pool_put(d->reload.pool, &t->task) == 0;
+	const struct executor_owner owner = { d->base, &spool_sys_real, d,
+		woken };
+	const struct executor_kind kind = { .threads = d->ops->read != NULL };
+
+	return d->reload.executor != NULL
+	    ? 0
+	    : executor_new(&owner, &kind, 1, &d->reload.executor);
 }
 
 void
 daemon_reload(struct daemon *d)
 {
 	struct reading *t;
+	int r;
 
 	if (d->reload.away) {
 		d->reload.again = true;
 		return;
 	}
-	t = calloc(1, sizeof(*t));
+	r = make_executor(d);
+	t = r == 0 ? calloc(1, sizeof(*t)) : NULL;
 	if (t == NULL) {
-		log_error("reload: %s: " OLD_STAYS, strerror(ENOMEM));
+		log_error(
+		    "reload: %s: " OLD_STAYS, strerror(r < 0 ? -r : ENOMEM));
 		return;
 	}
-	sync_task_init(&t->task, read_all, drop);
+	sync_task_init(&t->task, read_all, drop, on_ended);
 	t->ops = d->ops;
 	t->path = d->conf_path;
 	t->old = d->conf;
-	d->reload.away = is_given_to_thread(d, t);
-	if (d->reload.away)
-		return;
-	t->task.error = read_all(&t->task);
-	ended(d, t);
+	d->reload.away = true;
+	executor_do(d->reload.executor, 0, &t->task);
 }
 
 void
@@ -208,10 +194,5 @@ daemon_flush(struct daemon *d)
 bool
 daemon_reload_done(struct daemon *d)
 {
-	struct daemon_reload *p = &d->reload;
-
-	if (p->ended != NULL)
-		event_free(p->ended);
-	p->ended = NULL;
-	return !p->away && sync_pool_free(&p->pool);
+	return !d->reload.away && executor_free(&d->reload.executor);
 }

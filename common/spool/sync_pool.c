@@ -43,22 +43,24 @@ struct sync_pool {
 
 void
 sync_task_init(struct sync_task *task, int (*work)(struct sync_task *task),
-    void (*drop)(struct sync_task *task))
+    void (*drop)(struct sync_task *task),
+    void (*ended)(void *owner, struct sync_task *task))
 {
 	int i;
 
-	*task = (struct sync_task){ .work = work, .drop = drop };
+	*task =
+	    (struct sync_task){ .work = work, .drop = drop, .ended = ended };
 	for (i = 0; i < SYNC_JOB_FDS; i++)
 		task->fds[i] = -1;
 }
 
 struct sync_task *
-sync_task_new(void)
+sync_task_new(void (*ended)(void *owner, struct sync_task *task))
 {
 	struct sync_task *task = malloc(sizeof(*task));
 
 	if (task != NULL)
-		sync_task_init(task, NULL, NULL);
+		sync_task_init(task, NULL, NULL, ended);
 	return task;
 }
 
@@ -74,8 +76,8 @@ sync_task_free(struct sync_task *task)
 	free(task);
 }
 
-static void
-run_job(const struct spool_sys *sys, struct sync_task *task)
+void
+sync_task_run(const struct spool_sys *sys, struct sync_task *task)
 {
 	int (*sync)(int fd) = task->whole ? sys->syncfs : sys->fsync;
 	int i;
@@ -164,7 +166,7 @@ run_thread(void *arg)
 		p->nrunning++;
 		self->began = clock_mono();
 		pthread_mutex_unlock(&p->lock);
-		run_job(p->sys, task);
+		sync_task_run(p->sys, task);
 		pthread_mutex_lock(&p->lock);
 		note_time(p, self);
 		p->nrunning--;
@@ -195,14 +197,16 @@ start_thread(struct sync_pool *p)
 	return -r;
 }
 
-struct sync_pool *
-sync_pool_new(const struct spool_sys *sys, unsigned threads)
+int
+sync_pool_new(
+    const struct spool_sys *sys, unsigned threads, struct sync_pool **ret_pool)
 {
 	struct sync_pool *p =
 	    calloc(1, sizeof(*p) + threads * sizeof(p->threads[0]));
+	int r;
 
 	if (p == NULL)
-		return NULL;
+		return -ENOMEM;
 	p->sys = sys;
 	p->limit = threads;
 	p->least = p->most = 1;
@@ -211,9 +215,11 @@ sync_pool_new(const struct spool_sys *sys, unsigned threads)
 	pthread_mutex_init(&p->lock, NULL);
 	pthread_cond_init(&p->work, NULL);
 	p->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	if (p->fd < 0)
+	r = p->fd < 0 ? -errno : start_thread(p);
+	if (r < 0)
 		(void)sync_pool_free(&p);
-	return p;
+	*ret_pool = p;
+	return r;
 }
 
 static bool
@@ -326,38 +332,30 @@ is_one_more_wanted(const struct sync_pool *p, unsigned waiting)
 	return threads * share_of(p) < waiting + p->nrunning - p->nlate;
 }
 
-/* Wake a thread, or start one. With the lock held. */
-static int
+/* Wake a thread, or start one. Where none can be started those that there are
+ * do the work, later. With the lock held. */
+static void
 add_thread(struct sync_pool *p)
 {
-	if (p->nidle == 0)
-		return p->nthreads < p->limit ? start_thread(p) : 0;
+	if (p->nidle == 0) {
+		if (p->nthreads < p->limit)
+			(void)start_thread(p);
+		return;
+	}
 	p->nidle--;
 	p->nwoken++;
 	pthread_cond_signal(&p->work);
-	return 0;
 }
 
-int
+void
 sync_pool_put(struct sync_pool *p, struct sync_task *task)
 {
-	int r = 0;
-
-	if (p->limit == 0) {
-		run_job(p->sys, task);
-		finish_job(p, task); /* and no other thread uses it */
-		return 0;
-	}
 	pthread_mutex_lock(&p->lock);
 	if (is_one_more_wanted(p, p->nwaiting + 1))
-		r = add_thread(p);
-	if (p->nthreads > 0) { /* the other threads do it, later */
-		STAILQ_INSERT_TAIL(&p->waiting, task, link);
-		p->nwaiting++;
-		r = 0;
-	}
+		add_thread(p);
+	STAILQ_INSERT_TAIL(&p->waiting, task, link);
+	p->nwaiting++;
 	pthread_mutex_unlock(&p->lock);
-	return r;
 }
 
 /* With the lock held. */
@@ -381,7 +379,7 @@ sync_pool_press(struct sync_pool *p, usec_t now)
 	pthread_mutex_lock(&p->lock);
 	find_late(p, now);
 	if (p->nwaiting > 0 && is_one_more_wanted(p, p->nwaiting))
-		(void)add_thread(p);
+		add_thread(p);
 	busy = p->most > 1 &&
 	    (p->nwaiting + p->ndone > 0 || p->nrunning > p->nlate);
 	pthread_mutex_unlock(&p->lock);

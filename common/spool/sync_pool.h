@@ -4,7 +4,8 @@
  *
  * A task is descriptors and an answer; threads share nothing else with their
  * owner. A finished task makes the descriptor of sync_pool_fd() readable.
- * Threads are started when there is work for them, block all signals, and stay.
+ * Threads block all signals, and stay. All but the first are started when there
+ * is work for them.
  *
  * Soft: -errno. Ownership: a task is the pool's from sync_pool_put() until
  * sync_pool_take() gives it back; its descriptors are closed by then.
@@ -28,6 +29,9 @@ struct sync_task {
 	 * is one piece of memory. */
 	int (*work)(struct sync_task *task);
 	void (*drop)(struct sync_task *task); /* other memory of it; NULL */
+	/* Called by the loop of the owner behind the work (daemon/executor.h),
+	 * and frees the task. */
+	void (*ended)(void *owner, struct sync_task *task);
 	int error;       /* of the first that failed: -errno */
 	uint32_t serial; /* these two are the owner's */
 	uint64_t inode;
@@ -37,9 +41,11 @@ STAILQ_HEAD(sync_tasks, sync_task);
 
 struct sync_pool;
 
-/* At most this many threads; with 0 a task is done within sync_pool_put().
- * NULL: no descriptor or no memory. */
-struct sync_pool *sync_pool_new(const struct spool_sys *sys, unsigned threads);
+/* At most this many threads, at least one. The first thread is started here, so
+ * that no task is without one. -errno: no descriptor, no memory, or -EAGAIN: no
+ * thread. */
+int sync_pool_new(
+    const struct spool_sys *sys, unsigned threads, struct sync_pool **ret_pool);
 /* A thread is woken, or started, for each so many tasks, which is its share: 1,
  * unless it was set, before the first task. More for short ones, which come
  * many at a time, since a wake-up costs as much as such a task. The share is as
@@ -59,8 +65,10 @@ void sync_pool_set_slow(struct sync_pool *pool, usec_t limit);
 usec_t sync_pool_slow_at(struct sync_pool *pool, usec_t now);
 /* When the oldest task that is under way began, by clock_mono(); 0: none is. */
 usec_t sync_pool_oldest(struct sync_pool *pool);
-/* -EAGAIN: not one thread can be started; the caller keeps the task. */
-int sync_pool_put(struct sync_pool *pool, struct sync_task *task);
+/* The task is the pool's. */
+void sync_pool_put(struct sync_pool *pool, struct sync_task *task);
+/* Does the task here, without a pool. */
+void sync_task_run(const struct spool_sys *sys, struct sync_task *task);
 /* A thread whose task takes longer than 5 ms has no share: what waits behind
  * that task gets another thread. now: of clock_mono(). Returns when to look
  * again, behind a sync_pool_take() of all: USEC_NEVER with a share of 1, since
@@ -71,9 +79,11 @@ usec_t sync_pool_press(struct sync_pool *pool, usec_t now);
 struct sync_task *sync_pool_take(struct sync_pool *pool);
 /* A new task, without descriptors, that work() does. */
 void sync_task_init(struct sync_task *task, int (*work)(struct sync_task *task),
-    void (*drop)(struct sync_task *task));
+    void (*drop)(struct sync_task *task),
+    void (*ended)(void *owner, struct sync_task *task));
 /* A task without descriptors; NULL: no memory. */
-struct sync_task *sync_task_new(void);
+struct sync_task *
+sync_task_new(void (*ended)(void *owner, struct sync_task *task));
 /* A task that was never put, or was taken. */
 void sync_task_free(struct sync_task *task);
 

@@ -338,8 +338,6 @@ usec_t acts_hold_work(struct send *s);
  * loop does other things; then the loop deals with what was found. A file may
  * have moved by then, as it may between readdir() and anything else. On a file
  * system in memory, and when no thread can be had, the loop reads. */
-int walk_init(struct send *s);
-void walk_done(struct send *s);
 struct walk_plan {
 	enum spool_dir dir;
 	bool with_stat;

@@ -308,6 +308,6 @@ deferred_flush(struct send *s)
 void
 deferred_done(struct send *s)
 {
-	walk_done(s);
+	walk_end(s);
 	due_done(&s->due);
 }

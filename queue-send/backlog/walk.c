@@ -58,6 +58,17 @@ drop(struct sync_task *task)
 	spool_scan_done(&p->scan);
 }
 
+static void
+ended(void *send, struct sync_task *task)
+{
+	struct reader *r = &((struct send *)send)->reader;
+
+	if (r->part != NULL && task == &r->part->task)
+		r->away = false;
+	else
+		sync_task_free(task);
+}
+
 int
 walk_begin(struct send *s, const struct walk_plan *plan)
 {
@@ -65,7 +76,7 @@ walk_begin(struct send *s, const struct walk_plan *plan)
 
 	if (p == NULL)
 		return -ENOMEM;
-	sync_task_init(&p->task, read_part, drop);
+	sync_task_init(&p->task, read_part, drop, ended);
 	p->sp = &s->sp;
 	p->plan = *plan;
 	if (plan->most > ITEMS_MAX)
@@ -75,14 +86,6 @@ walk_begin(struct send *s, const struct walk_plan *plan)
 	return 0;
 }
 
-static bool
-give_to_thread(struct reader *r)
-{
-	r->away =
-	    r->pool.threads > 0 && pool_put(&r->pool, &r->part->task) == 0;
-	return r->away;
-}
-
 int
 walk_next(struct send *s, const struct walk_item **ret_item)
 {
@@ -90,13 +93,12 @@ walk_next(struct send *s, const struct walk_item **ret_item)
 	struct walk_part *p = r->part;
 	int error;
 
+	if (!r->away && p->at == p->n && !p->end) {
+		r->away = true;
+		disk_do(s, DISK_WALK, &p->task);
+	}
 	if (r->away)
 		return -EAGAIN;
-	if (p->at == p->n && !p->end) {
-		if (give_to_thread(r))
-			return -EAGAIN;
-		(void)read_part(&p->task);
-	}
 	if (p->at == p->n)
 		return 0;
 	error = p->found[p->at].error;
@@ -120,30 +122,4 @@ walk_end(struct send *s)
 		sync_task_free(&p->task);
 	s->reader.part = NULL;
 	s->reader.away = false;
-}
-
-/* ---- start and end ---- */
-
-static void
-ended(struct send *s, struct sync_task *task)
-{
-	struct walk_part *p = s->reader.part;
-
-	if (p != NULL && task == &p->task)
-		s->reader.away = false;
-	else
-		sync_task_free(task);
-}
-
-int
-walk_init(struct send *s)
-{
-	return pool_init(s, &s->reader.pool, 1, ended);
-}
-
-void
-walk_done(struct send *s)
-{
-	walk_end(s);
-	s->hung |= !pool_done(&s->reader.pool);
 }

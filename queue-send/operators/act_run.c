@@ -7,9 +7,6 @@
 #include "queue-send/backlog/backlog.h"
 #include "queue-send/operators/operators_door.h"
 
-/* One wake-up of a thread is for so many acts, which are short. */
-#define PER_THREAD 4
-
 static struct act_task *
 find(const struct send *s, uint64_t inode)
 {
@@ -87,8 +84,9 @@ end(struct send *s, struct act_task *t)
 
 /* The loop's time for it is the operators' (operators_work()). */
 void
-acts_ended(struct send *s, struct sync_task *task)
+act_ended(void *send, struct sync_task *task)
 {
+	struct send *s = send;
 	struct act_task *t = (struct act_task *)(void *)task;
 	const bool own = t->by.answer == NULL;
 	const usec_t began = clock_mono();
@@ -99,41 +97,34 @@ acts_ended(struct send *s, struct sync_task *task)
 }
 
 /* Notes of active messages lie beside reasons of their results: the thread that
- * writes these has them, in one order. Without a thread the loop acts. */
+ * writes these has them, in one order. */
 int
 act_run(struct send *s, struct act_task *t)
 {
-	struct pool *p = t->message != NULL ? &s->records.pool : &s->acts.pool;
-
 	TAILQ_INSERT_TAIL(&s->acts.list, t, on);
 	s->acts.count++;
 	s->acts.own += t->by.answer == NULL;
 	if (s->acts.count == 1) /* look_work() looks from now on */
 		send_wake(s);
-	if (p->threads == 0 || pool_put(p, &t->task) < 0) {
-		t->task.error = t->task.work(&t->task);
-		end(s, t);
-	}
+	disk_do(s, t->message != NULL ? DISK_RECORD : DISK_ACT, &t->task);
 	return ACT_UNDER_WAY;
 }
 
 /* ---- start and end ---- */
 
-int
+void
 acts_init(struct send *s)
 {
 	TAILQ_INIT(&s->acts.list);
 	TAILQ_INIT(&s->acts.waiting);
-	return pool_init(s, &s->acts.pool, PER_THREAD, acts_ended);
 }
 
-/* Tasks that are under way are the threads', or go with the pool. */
+/* Tasks that are under way are the threads', or have gone with the executor. */
 void
 acts_done(struct send *s)
 {
 	struct act_task *t;
 
-	s->hung |= !pool_done(&s->acts.pool);
 	while ((t = TAILQ_FIRST(&s->acts.waiting)) != NULL) {
 		TAILQ_REMOVE(&s->acts.waiting, t, on);
 		sync_task_free(&t->task);

@@ -285,7 +285,7 @@ make(struct send *s, const struct queue_id *id, int (*what)(struct act_task *t))
 
 	if (t == NULL)
 		return NULL;
-	sync_task_init(&t->task, work, drop);
+	sync_task_init(&t->task, work, drop, act_ended);
 	t->task.inode = id->inode;
 	t->work = what;
 	t->sp = &s->sp;

@@ -97,15 +97,14 @@ void act_drop_offer(struct send *s, struct message *m);
 
 /* ---- act_run.c ---- */
 
-#define ACT_THREADS  4
 #define ACTS_MAX     512 /* under way */
 /* Of these, acts of the queue itself: an operator waits for no more of them. */
 #define ACTS_OWN_MAX 64
 
-int acts_init(struct send *s);
+void acts_init(struct send *s);
 void acts_done(struct send *s);
-/* A thread has done it. */
-void acts_ended(struct send *s, struct sync_task *task);
+/* The end of each act that a thread has done. */
+void act_ended(void *send, struct sync_task *task);
 bool acts_are_full(const struct send *s);
 
 /* ---- operators_trace.c ---- */

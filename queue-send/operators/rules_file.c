@@ -191,9 +191,9 @@ finish(struct send *s, struct rules_task *t)
 }
 
 static void
-ended(struct send *s, struct sync_task *task)
+ended(void *send, struct sync_task *task)
 {
-	finish(s, (struct rules_task *)task);
+	finish(send, (struct rules_task *)task);
 	sync_task_free(task);
 }
 
@@ -204,7 +204,7 @@ task_new(const struct send *s, enum rules_job job, const struct rules_asker *by)
 
 	if (t == NULL)
 		return NULL;
-	sync_task_init(&t->task, work, drop_rules);
+	sync_task_init(&t->task, work, drop_rules, ended);
 	t->job = job;
 	t->sys = s->sp.sys;
 	t->seen = s->rules.seen;
@@ -220,20 +220,16 @@ static int
 put(struct send *s, struct rules_task *t)
 {
 	struct rules_file *f = &s->rules_file;
-	int r = -EAGAIN;
 
-	if (t->job == JOB_LOOK || f->tasks < TASKS_MAX)
-		r = pool_put(&f->pool, &t->task);
-	if (r < 0) {
+	if (t->job != JOB_LOOK && f->tasks >= TASKS_MAX) {
 		sync_task_free(&t->task);
-		return r;
+		return -EAGAIN;
 	}
 	if (t->job == JOB_LOOK)
 		f->looks_since = s->now;
 	else
 		f->tasks++;
-	if (f->pool.threads == 0)
-		pool_take(&f->pool);
+	disk_do(s, DISK_RULES, &t->task);
 	return 0;
 }
 
@@ -371,25 +367,15 @@ rules_read(struct send *s, const struct rules_asker *by)
 
 /* ---- start and end ---- */
 
-int
+void
 rules_init(struct send *s)
 {
-	struct rules_file *f = &s->rules_file;
-	int r;
-
-	f->began = s->now;
-	f->pool.threads = s->sync.pool.threads > 0 ? 1 : 0;
-	r = pool_init(s, &f->pool, 1, ended);
-	if (r == 0)
-		(void)rules_work(s);
-	return r;
+	s->rules_file.began = s->now;
+	(void)rules_work(s);
 }
 
 void
 rules_done(struct send *s)
 {
-	struct rules_file *f = &s->rules_file;
-
-	(void)pool_done(&f->pool);
 	hold_rules_done(&s->rules);
 }

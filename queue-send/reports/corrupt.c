@@ -7,60 +7,32 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "log/log.h"
 #include "queue-send/operators/act_task.h"
 #include "queue-send/reports/report_task.h"
 #include "smtp/verp.h"
 #include "spool/reason.h"
 #include "spool/waiting.h"
-#include "submit/submit.h"
 
-struct report_task *
-report_task_new(struct send *s, const struct queue_id *id)
+static bool
+tell(struct send *s, const struct queue_id *id, const struct told_to *to);
+
+static void
+ended(void *send, struct sync_task *task)
 {
-	struct report_task *t = calloc(1, sizeof(*t));
+	struct send *s = send;
+	struct report_task *t = (struct report_task *)(void *)task;
 
-	if (t == NULL)
-		return NULL;
-	sync_task_init(&t->task, report_task_work, NULL);
-	t->task.inode = id->inode;
-	t->sp = &s->sp;
-	t->id = *id;
-	t->opt = submit_accept_options(s->conf, SPOOL_PREPARED, ROOM_SYSTEM);
-	t->opt.max_content = 0;
-	t->opt.flags = QUEUE_FILE_REPORT;
-	t->size_limit = s->conf->bounce_size_limit;
-	t->rcpts_limit = report_rcpts_limit(s->conf->bounce_size_limit);
-	t->now_wall = s->now_wall;
-	conf_host(s->conf, t->host);
-	conf_domain(s->conf, t->domain);
-	return t;
+	report_task_count(s, t);
+	report_task_say_made(s, t);
+	s->reports.warns = t->task.error == 0 && t->left &&
+	    tell(s, &t->id, &(struct told_to){ t->uid, t->to });
+	send_wake(s);
+	sync_task_free(task);
 }
 
-void
-reports_say_waits(const struct queue_id *message, const struct told_to *to)
-{
-	char id[QUEUE_ID_SIZE];
-	const struct log_field fields[] = {
-		LOG_ADDR("report_to", to->address),
-		LOG_INT("uid", to->uid),
-	};
-	const struct log_event event = {
-		.level = LOG_INFO_L,
-		.name = "report-waits",
-		.id = id,
-		.fields = fields,
-		.nfields = ARRAY_LEN(fields),
-		.text = "its report waits, since report_rate_limit is reached",
-	};
-
-	queue_id_format(message, id);
-	log_write(&event);
-}
-
-bool
-reports_tell_corrupt(
-    struct send *s, const struct queue_id *id, const struct told_to *to)
+/* False: none is made now. */
+static bool
+tell(struct send *s, const struct queue_id *id, const struct told_to *to)
 {
 	const uint32_t limit = s->conf->report_rate_limit;
 	struct report_task *t;
@@ -69,7 +41,7 @@ reports_tell_corrupt(
 		reports_say_waits(id, to); /* the next walk asks again */
 		return false;
 	}
-	t = report_task_new(s, id);
+	t = report_task_new(s, id, ended);
 	if (t == NULL)
 		return false;
 	t->kind = REPORT_FAILURE;
@@ -77,12 +49,9 @@ reports_tell_corrupt(
 	snprintf(t->sender, sizeof(t->sender), "%s", to->address);
 	snprintf(t->to, sizeof(t->to), "%s", to->address);
 	t->uid = to->uid;
-	if (pool_put(&s->reports.pool, &t->task) < 0) {
-		free(t);
-		return false;
-	}
 	s->reports.tasks++;
 	told_count(&s->reports.told, to, limit, s->now);
+	disk_do(s, DISK_REPORT, &t->task);
 	return true;
 }
 
@@ -116,7 +85,7 @@ corrupt_asked(struct send *s, struct act_task *t, uint32_t *ret_running UNUSED)
 
 	if (t->task.error < 0 || t->sender.len == 0 ||
 	    verp_kind(t->sender.data, t->sender.len) == VERP_WANTED ||
-	    !reports_tell_corrupt(s, &t->id, &to))
+	    !tell(s, &t->id, &to))
 		s->reports.warns = false;
 	return 0;
 }

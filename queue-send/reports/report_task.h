@@ -65,10 +65,21 @@ struct report_task {
 	enum report_trouble trouble;
 };
 
+/* ---- made.c: in the loop ---- */
+
+struct send;
+
 /* A task of the message, with all that is the same for each. NULL: no memory.
  */
-struct send;
-struct report_task *report_task_new(struct send *s, const struct queue_id *id);
+struct report_task *report_task_new(struct send *s, const struct queue_id *id,
+    void (*ended)(void *send, struct sync_task *task));
+/* The task has ended: its reports count for report_rate_limit. */
+void report_task_count(struct send *s, const struct report_task *t);
+/* The lines of the reports that the task has made. */
+void report_task_say_made(struct send *s, const struct report_task *t);
+
+/* ---- report_task.c ---- */
+
 /* Make the report of the failures that no report has told, then a warning that
  * was not made yet, and settle reports that were made before. -EAGAIN: the
  * message is locked by a process that settles it; -ENOENT: it is gone; -EBADMSG

@@ -9,7 +9,6 @@
 #include "log/log.h"
 #include "queue-send/reports/report_task.h"
 #include "spool/waiting.h"
-#include "submit/submit.h"
 
 #define TASKS_MAX    8
 #define LOCKED_WAIT  (100 * USEC_PER_MSEC) /* settled by another process */
@@ -63,37 +62,6 @@ leaves(struct send *s, struct message *m)
 {
 	m->reported = true;
 	messages_put(&s->messages, m, LIST_FINISHED);
-}
-
-static void
-say_one_made(struct send *s, const struct report_task *t, enum report_kind kind,
-    const struct queue_id *made)
-{
-	static const char *const names[REPORT_NKINDS] = {
-		[REPORT_FAILURE] = "sender non-delivery",
-		[REPORT_DOUBLE] = "postmaster non-delivery",
-		[REPORT_DELAY] = "sender delay",
-		[REPORT_SUCCESS] = "sender delivery status",
-	};
-	char id[QUEUE_ID_SIZE], text[QUEUE_ID_SIZE];
-
-	queue_id_format(&t->id, id);
-	queue_id_format(made, text);
-	log_message(LOG_INFO_L, "notification", id, "%s notification: %s",
-	    names[kind], text);
-	s->want_scan = true; /* only qmailq may ring the bell */
-}
-
-static void
-say_made(struct send *s, const struct report_task *t)
-{
-	uint32_t i;
-
-	for (i = 0; i < REPORT_NKINDS; i++)
-		if (t->made[i].count > 0)
-			say_one_made(s, t, (enum report_kind)i, &t->made[i].id);
-	for (i = 0; i < t->nalone; i++)
-		say_one_made(s, t, t->made_alone[i].kind, &t->made_alone[i].id);
 }
 
 /* Said when the message has no recipient left. */
@@ -190,26 +158,6 @@ failed(struct send *s, struct message *m, const struct report_task *t)
 	}
 }
 
-/* One report was counted when the task began. Those of a VERP message count
- * for its stored sender, whatever the addresses that they go to. */
-static void
-count_made(struct send *s, const struct report_task *t)
-{
-	const uint32_t limit = s->conf->report_rate_limit;
-	const struct told_to to = { t->uid, t->to };
-	struct told_rate *told = &s->reports.told;
-	uint32_t i, n = t->nalone;
-
-	if (t->look)
-		return; /* none was counted */
-	for (i = 0; i < REPORT_NKINDS; i++)
-		n += t->made[i].count > 0;
-	if (n == 0)
-		told_take_back(told, &to, limit);
-	for (i = 1; i < n; i++)
-		told_count(told, &to, limit, s->now);
-}
-
 /* An address that has had its reports gets the others later. */
 static void
 has_to_wait(struct send *s, struct message *m)
@@ -240,19 +188,10 @@ one_is_done(struct send *s, struct report_task *t)
 {
 	struct message *m = messages_find(&s->messages, t->id.inode);
 
-	s->reports.tasks--;
-	count_made(s, t);
-	if (t->corrupt) {
-		say_made(s, t);
-		s->reports.warns = t->task.error == 0 && t->left &&
-		    reports_tell_corrupt(
-			s, &t->id, &(struct told_to){ t->uid, t->to });
-		send_wake(s);
-		return;
-	}
+	report_task_count(s, t);
 	if (!is_of(m, t))
 		return;
-	say_made(s, t);
+	report_task_say_made(s, t);
 	if (t->task.error < 0) {
 		failed(s, m, t);
 		return;
@@ -270,9 +209,10 @@ one_is_done(struct send *s, struct report_task *t)
 }
 
 static void
-ended(struct send *s, struct sync_task *task)
+ended(void *send, struct sync_task *task)
 {
-	one_is_done(s, (struct report_task *)(void *)task);
+	one_is_done(send, (struct report_task *)(void *)task);
+	send_wake(send);
 	sync_task_free(task);
 }
 
@@ -291,7 +231,7 @@ task_of(struct send *s, const struct message *m)
 {
 	const struct queue_id id = message_queue_id(m);
 	const struct told_to to = rate_of(s, m);
-	struct report_task *t = report_task_new(s, &id);
+	struct report_task *t = report_task_new(s, &id, ended);
 
 	if (t == NULL)
 		return NULL;
@@ -313,50 +253,39 @@ static int
 start_one(struct send *s, struct message *m)
 {
 	struct report_task *t = task_of(s, m);
-	int r;
 
-	if (t != NULL)
-		t->begins = m->first && !m->bounce_begun;
-	r = t == NULL ? -ENOMEM : pool_put(&s->reports.pool, &t->task);
-
-	if (r < 0) {
-		free(t);
-		return r;
-	}
+	if (t == NULL)
+		return -ENOMEM;
+	t->begins = m->first && !m->bounce_begun;
 	m->bounce_begun = true;
 	s->reports.tasks++;
 	if (!t->look)
 		told_count(&s->reports.told, &(struct told_to){ t->uid, t->to },
 		    s->conf->report_rate_limit, s->now);
 	messages_put(&s->messages, m, LIST_REPORTING);
+	disk_do(s, DISK_REPORT, &t->task);
 	return 0;
 }
 
 usec_t
 reports_work(struct send *s)
 {
+	struct reports *p = &s->reports;
 	struct message *m;
 
-	if (s->now < s->reports.not_before)
-		return s->reports.not_before;
-	while (s->reports.tasks < TASKS_MAX &&
-	    (m = messages_first(&s->messages, LIST_UNREPORTED)) != NULL) {
-		if (start_one(s, m) == 0)
-			continue;
-		s->reports.not_before = s->now + LOCKED_WAIT;
-		return s->reports.not_before;
-	}
-	return USEC_NEVER;
+	while (s->now >= p->not_before && p->tasks < TASKS_MAX &&
+	    (m = messages_first(&s->messages, LIST_UNREPORTED)) != NULL)
+		if (start_one(s, m) < 0)
+			p->not_before = s->now + LOCKED_WAIT;
+	return s->now < p->not_before ? p->not_before : USEC_NEVER;
 }
 
 /* ---- start and end ---- */
 
-int
+void
 reports_init(struct send *s)
 {
 	struct reports *p = &s->reports;
 
 	arc4random_buf(&p->told.seed, sizeof(p->told.seed));
-	p->pool.threads = s->sync.pool.threads;
-	return pool_init(s, &p->pool, 1, ended);
 }

@@ -2,7 +2,8 @@
  *
  *	reports.c      which messages are reported on, and threads that do it
  *	report_task.h  the reports of one message
- *	corrupt.c      messages in corrupt/, and the task of a report
+ *	made.c         the task of a report, and the reports that it has made
+ *	corrupt.c      messages in corrupt/
  *	success.c      deliveries whose sender asked to be told
  *
  * The failures of an attempt are reported to the sender of the message, or, of
@@ -17,7 +18,7 @@
 
 /* ---- reports.c ---- */
 
-int reports_init(struct send *s);
+void reports_init(struct send *s);
 /* Has the message failures that may not have been reported, or is its sender to
  * be warned? */
 bool reports_is_wanting(const struct send *s, const struct message *m);
@@ -27,14 +28,10 @@ usec_t reports_work(struct send *s);
 
 struct walk_item;
 /* A file of corrupt/ was found by the walk: with delay_warning_time its sender
- * is warned, once. The walk waits while s->reports.warns is set. Without memory
- * or a thread, or above report_rate_limit, the next walk does that. */
+ * is warned, once. The walk waits while s->reports.warns is set. Without
+ * memory, or above report_rate_limit, the next walk does that. */
 void reports_found_corrupt(struct send *s, const struct walk_item *item);
 
-/* Begins a task for the next report about a message in corrupt/. False: none
- * is made now. */
-bool reports_tell_corrupt(
-    struct send *s, const struct queue_id *id, const struct told_to *to);
 /* The line of a report that waits for its turn. */
 void
 reports_say_waits(const struct queue_id *message, const struct told_to *to);

@@ -358,7 +358,7 @@ enter_active(struct send *s, struct message *m, enum message_list list)
 		.t = { .to = SPOOL_ACTIVE,
 		    .look = !is_first(s, m),
 		    .clear_unmarked = m->pending == m->file.rcpt_count,
-		    .open = s->moves.threads > 0 && m->fd < 0 },
+		    .open = disk_has_threads(s, DISK_MOVE) && m->fd < 0 },
 	};
 
 	/* A message that was asked for counts there until it has come. */
@@ -411,7 +411,8 @@ move_and_park(struct send *s, struct message *m, enum message_list list)
 		.ended = parked,
 		.t = { .to = SPOOL_DEFERRED,
 		    .clear_after = SPOOL_DIR_BIT(SPOOL_DEFER),
-		    .open = s->moves.threads > 0 && !is_as_offered(s, m) },
+		    .open = disk_has_threads(s, DISK_MOVE) &&
+			!is_as_offered(s, m) },
 	};
 
 	move_offered(s, m, list, &mv);

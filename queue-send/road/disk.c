@@ -5,11 +5,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "base/clock.h"
 #include "log/log.h"
-
-#define SLOW_TIME     (10 * USEC_PER_SEC)
-#define LOOP_WAIT_MAX (5 * USEC_PER_MSEC)
 
 /* ---- files ---- */
 
@@ -72,50 +68,6 @@ usec_t
 disk_work(struct send *s)
 {
 	return messages_end_rest(&s->messages, s->now);
-}
-
-/* ---- how fast ---- */
-
-static bool
-is_recent(const struct send *s, usec_t slow_at)
-{
-	return slow_at > 0 && s->now - slow_at < SLOW_TIME;
-}
-
-/* Syncs take long on any disk, and say nothing. */
-static bool
-look(struct send *s)
-{
-	struct pool *const pools[] = { &s->moves, &s->removals.pool,
-		&s->records.pool, &s->fetches.pool, &s->acts.pool };
-	size_t i;
-
-	for (i = 0; i < ARRAY_LEN(pools); i++)
-		if (is_recent(s, sync_pool_slow_at(pools[i]->pool, s->now)))
-			return true;
-	return is_recent(s, s->pace.slow_at);
-}
-
-bool
-disk_is_slow(struct send *s)
-{
-	struct disk_pace *p = &s->pace;
-
-	if (p->looked != s->now)
-		p->slow = look(s);
-	p->looked = s->now;
-	return p->slow;
-}
-
-void
-disk_waited(struct send *s, usec_t began)
-{
-	const usec_t now = clock_mono();
-
-	if (now - began < LOOP_WAIT_MAX)
-		return;
-	s->pace.slow_at = now;
-	s->pace.slow = true;
 }
 
 /* ---- errors ---- */

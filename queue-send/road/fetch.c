@@ -148,6 +148,8 @@ is_in_memory(
 
 /* ---- tasks ---- */
 
+static void ended(void *send, struct sync_task *task); /* below */
+
 static int
 begin(struct send *s, struct message *m, const struct range ranges[RANGES],
     bool keeps)
@@ -162,22 +164,21 @@ begin(struct send *s, struct message *m, const struct range ranges[RANGES],
 		.nonce = m->file.nonce,
 		.keeps = keeps,
 		.fd = -1 };
-	sync_task_init(&f->task, work, drop);
+	sync_task_init(&f->task, work, drop, ended);
 	f->task.inode = m->inode;
 	for (i = 0; i < RANGES; i++)
 		f->ranges[i] = ranges[i];
 	/* The message may close its own. */
 	if (m->fd >= 0)
 		f->task.fds[0] = fcntl(m->fd, F_DUPFD_CLOEXEC, 0);
-	r = m->fd >= 0 && f->task.fds[0] < 0
-	    ? -errno
-	    : pool_put(&s->fetches.pool, &f->task);
-	if (r < 0) {
+	if (m->fd >= 0 && f->task.fds[0] < 0) {
+		r = -errno;
 		sync_task_free(&f->task);
 		return r;
 	}
 	m->fetching = true;
 	s->fetches.tasks++;
+	disk_do(s, DISK_READ, &f->task);
 	return 0;
 }
 
@@ -306,8 +307,9 @@ take(struct send *s, struct message *m, struct fetch *f)
 }
 
 static void
-ended(struct send *s, struct sync_task *task)
+ended(void *send, struct sync_task *task)
 {
+	struct send *s = send;
 	struct fetch *f = (struct fetch *)(void *)task;
 	struct message *m = messages_find(&s->messages, task->inode);
 
@@ -334,7 +336,7 @@ fetch_batch(struct send *s, struct message *m)
 	const struct range ranges[RANGES] = { { m->next,
 	    left < FETCH_AHEAD ? left : FETCH_AHEAD } };
 
-	if (m->rcpts != NULL || m->fetched || s->fetches.pool.threads == 0) {
+	if (m->rcpts != NULL || m->fetched || !disk_has_threads(s, DISK_READ)) {
 		m->fetched = false;
 		return false;
 	}
@@ -361,7 +363,7 @@ fetch_entry(struct send *s, struct sched_entry *e, const char *why,
 	struct message *m = e->owner;
 	struct fetch_wait *w;
 
-	if (s->fetches.pool.threads == 0 || m->fate != FATE_OPEN ||
+	if (!disk_has_threads(s, DISK_READ) || m->fate != FATE_OPEN ||
 	    was_read_lately(s, m))
 		return false;
 	w = malloc(sizeof(*w));
@@ -379,11 +381,10 @@ fetch_entry(struct send *s, struct sched_entry *e, const char *why,
 
 /* ---- start and end ---- */
 
-int
+void
 fetch_init(struct send *s)
 {
 	STAILQ_INIT(&s->fetches.waits);
-	return pool_init(s, &s->fetches.pool, 1, ended);
 }
 
 void
@@ -391,7 +392,6 @@ fetch_done(struct send *s)
 {
 	struct fetch_wait *w;
 
-	s->hung |= !pool_done(&s->fetches.pool);
 	while ((w = STAILQ_FIRST(&s->fetches.waits)) != NULL) {
 		STAILQ_REMOVE_HEAD(&s->fetches.waits, link);
 		sched_done(s->sched, w->entry, SITE_UNTRIED, NULL, s->now);

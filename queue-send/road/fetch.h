@@ -12,11 +12,10 @@
 
 #include "queue-send/send.h"
 
-#define FETCH_THREADS 4
 /* So much of the recipients that come next is read at once. */
-#define FETCH_AHEAD   65536
+#define FETCH_AHEAD 65536
 
-int fetch_init(struct send *s);
+void fetch_init(struct send *s);
 /* So many files are fetched that nothing begins that may need another one. */
 bool fetches_are_full(const struct send *s);
 /* Entries that wait are put back. */

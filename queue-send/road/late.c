@@ -69,8 +69,9 @@ ask_disk(struct sync_task *task)
 
 /* Published at once: the time that the page had is over. */
 static void
-answered(struct send *s, struct sync_task *task)
+answered(void *send, struct sync_task *task)
 {
+	struct send *s = send;
 	const bool busy = s->active > 0 || rate_read(&s->rate_in, s->now) > 0,
 		   synced = ((const struct late_task *)task)->synced;
 
@@ -91,13 +92,10 @@ ask(struct send *s)
 	if (t == NULL)
 		return;
 	*t = (struct late_task){ .sp = &s->sp };
-	sync_task_init(&t->task, ask_disk, NULL);
-	if (pool_put(&s->late.pool, &t->task) < 0) {
-		sync_task_free(&t->task);
-		return;
-	}
+	sync_task_init(&t->task, ask_disk, NULL, answered);
 	s->late.away = true;
 	s->late.began = s->now;
+	disk_do(s, DISK_ASK, &t->task);
 }
 
 usec_t
@@ -105,7 +103,7 @@ late_work(struct send *s)
 {
 	struct late *l = &s->late;
 
-	if (l->pool.threads == 0)
+	if (!disk_has_threads(s, DISK_ASK))
 		return USEC_NEVER;
 	if (!l->away && s->now >= l->at)
 		ask(s);
@@ -119,58 +117,16 @@ late_work(struct send *s)
 	return USEC_NEVER;
 }
 
-/* The oldest task that has lasted for TELL. A shorter one may have ended when
- * the page is read. */
-static usec_t
-oldest_task(struct send *s, enum disk_work *ret_work)
-{
-	struct pool *const pools[] = {
-		[DISK_WORK_PROBE] = &s->late.pool,
-		[DISK_WORK_MOVE] = &s->moves,
-		[DISK_WORK_REMOVAL] = &s->removals.pool,
-		[DISK_WORK_MARK] = &s->records.pool,
-		[DISK_WORK_READ] = &s->fetches.pool,
-		[DISK_WORK_ACT] = &s->acts.pool,
-		[DISK_WORK_SYNC] = &s->sync.pool,
-	};
-	usec_t oldest = s->now - TELL;
-	enum disk_work work;
-
-	*ret_work = DISK_WORK_NONE;
-	for (work = DISK_WORK_PROBE; work < ARRAY_LEN(pools); work++) {
-		const usec_t began = sync_pool_oldest(pools[work]->pool);
-
-		if (began > 0 && began <= oldest) {
-			oldest = began;
-			*ret_work = work;
-		}
-	}
-	return oldest;
-}
-
 void
 late_fill(struct send *s, struct queue_page *page)
 {
-	enum disk_work work = DISK_WORK_NONE;
-	usec_t since = 0;
-
-	if (s->late.pool.threads > 0) {
-		since = oldest_task(s, &work);
-		if (work == DISK_WORK_NONE)
-			since = s->late.away ? s->late.began : s->late.at;
-	}
-	page->disk_since_mono = since;
-	page->disk_work = work;
-}
-
-int
-late_init(struct send *s)
-{
-	return pool_init(s, &s->late.pool, 1, answered);
-}
-
-void
-late_done(struct send *s)
-{
-	s->hung |= !pool_done(&s->late.pool);
+	page->disk_since_mono = 0;
+	page->disk_work = DISK_WORK_NONE;
+	if (!disk_has_threads(s, DISK_ASK))
+		return;
+	/* A shorter call may have ended when the page is read. */
+	page->disk_since_mono = disk_oldest(s, TELL, &page->disk_work);
+	if (page->disk_work == DISK_WORK_NONE)
+		page->disk_since_mono =
+		    s->late.away ? s->late.began : s->late.at;
 }

@@ -3,8 +3,6 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#define PER_THREAD  4  /* a file system renames one file at a time */
-#define QUICK       32 /* for a thread, of moves that wait for no disk */
 #define LEAVING_MAX 64 /* under way */
 
 bool
@@ -47,61 +45,36 @@ let_more_leave(struct send *s)
 }
 
 static void
-ended(struct send *s, struct sync_task *task)
+ended(void *send, struct sync_task *task)
 {
+	struct send *s = send;
+
 	end_move(s, (struct move *)(void *)task);
 	sync_task_free(task);
 	let_more_leave(s);
 }
 
-static void
-fill(struct send *s, const struct message *m, struct move *mv)
+/* All that the move owns is the copy's from here on. Without memory the loop
+ * moves the file. */
+void
+move_begin(
+    struct send *s, struct message *m, enum message_list list, struct move *mv)
 {
-	sync_task_init(&mv->t.task, move_task_work, move_task_drop);
+	struct move *copy = malloc(sizeof(*copy));
+
+	sync_task_init(&mv->t.task, move_task_work, move_task_drop, ended);
 	mv->t.task.inode = m->inode;
 	mv->t.id = message_queue_id(m);
 	mv->t.sp = &s->sp;
 	mv->t.from = (enum spool_dir)m->dir;
 	mv->t.fd = -1;
-}
-
-static int
-give_to_thread(struct send *s, const struct move *mv)
-{
-	struct move *copy;
-	int r;
-
-	if (s->moves.threads == 0)
-		return -EAGAIN;
-	copy = malloc(sizeof(*copy));
-	if (copy == NULL)
-		return -ENOMEM;
-	*copy = *mv; /* all that mv owns is the copy's if that is taken */
-	r = pool_put(&s->moves, &copy->t.task);
-	if (r < 0)
-		free(copy);
-	return r;
-}
-
-void
-move_begin(
-    struct send *s, struct message *m, enum message_list list, struct move *mv)
-{
-	fill(s, m, mv);
 	messages_put(&s->messages, m, list);
-	if (give_to_thread(s, mv) == 0)
+	if (copy != NULL) {
+		*copy = *mv;
+		disk_do(s, DISK_MOVE, &copy->t.task);
 		return;
+	}
 	mv->t.task.error = move_task_work(&mv->t.task);
 	mv->ended(s, m, mv);
 	move_task_drop(&mv->t.task);
-}
-
-int
-moves_init(struct send *s)
-{
-	int r = pool_init(s, &s->moves, PER_THREAD, ended);
-
-	if (r == 0)
-		sync_pool_set_share(s->moves.pool, PER_THREAD, QUICK);
-	return r;
 }

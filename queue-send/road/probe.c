@@ -62,52 +62,38 @@ probe_try_again(struct send *s)
 }
 
 static void
-ended(struct send *s, struct sync_task *task)
+ended(void *send, struct sync_task *task)
 {
-	s->probe.away = false;
+	struct send *s = send;
+
+	s->probe_away = false;
 	conclude(s, task->error);
 	sync_task_free(task);
 }
 
-static bool
-give_to_thread(struct send *s)
+/* Without memory the next probe comes later. */
+static void
+begin(struct send *s)
 {
-	struct probe_task *t =
-	    s->probe.pool.threads == 0 ? NULL : malloc(sizeof(*t));
+	struct probe_task *t = malloc(sizeof(*t));
 
-	if (t == NULL)
-		return false;
-	sync_task_init(&t->task, write_probe, NULL);
+	if (t == NULL) {
+		conclude(s, -ENOMEM);
+		return;
+	}
+	sync_task_init(&t->task, write_probe, NULL, ended);
 	t->sp = &s->sp;
-	s->probe.away = pool_put(&s->probe.pool, &t->task) == 0;
-	if (!s->probe.away)
-		sync_task_free(&t->task);
-	return s->probe.away;
+	s->probe_away = true;
+	disk_do(s, DISK_PROBE, &t->task);
 }
 
 usec_t
 probe_work(struct send *s)
 {
-	struct probe_task here = { .sp = &s->sp };
-
-	if (s->probe.away || !s->health.read_only)
+	if (s->probe_away || !s->health.read_only)
 		return USEC_NEVER;
-	if (!health_probe_due(&s->health, s->now))
-		return s->health.probe_at;
-	if (give_to_thread(s))
-		return USEC_NEVER;
-	conclude(s, write_probe(&here.task));
-	return s->health.read_only ? s->health.probe_at : USEC_NEVER;
-}
-
-int
-probe_init(struct send *s)
-{
-	return pool_init(s, &s->probe.pool, 1, ended);
-}
-
-void
-probe_done(struct send *s)
-{
-	s->hung |= !pool_done(&s->probe.pool);
+	if (health_probe_due(&s->health, s->now))
+		begin(s);
+	return s->health.read_only && !s->probe_away ? s->health.probe_at
+						     : USEC_NEVER;
 }

@@ -74,7 +74,7 @@ reasons_add(struct send *s, struct message *m, const struct report *r)
 		.text = r->text,
 	};
 
-	if (s->moves.threads > 0 &&
+	if (disk_has_threads(s, DISK_MOVE) &&
 	    (messages_keep(&s->messages, m, &reason) == 0 ||
 		give_to_thread(s, m, &reason) == 0))
 		return 0;

@@ -8,8 +8,7 @@
 #include "log/log.h"
 #include "spool/reason.h"
 
-#define PER_THREAD      16 /* most disks need one thread */
-#define TASKS_MAX       (REMOVAL_THREADS * PER_THREAD) /* under way */
+#define TASKS_MAX       64 /* under way */
 #define WAITING_MAX     16384
 #define INLINE_PER_TURN 50
 #define BATCH           32
@@ -151,8 +150,10 @@ ended(struct send *s, struct removal *t)
 }
 
 static void
-one_is_done(struct send *s, struct sync_task *task)
+one_is_done(void *send, struct sync_task *task)
 {
+	struct send *s = send;
+
 	s->removals.tasks--;
 	ended(s, (struct removal *)(void *)task);
 }
@@ -164,7 +165,7 @@ take_ended(struct send *s)
 	struct removals *p = &s->removals;
 	const uint32_t before = p->tasks;
 
-	pool_take(&p->pool);
+	executor_take(s->disk.executor, DISK_REMOVE);
 	return p->tasks != before;
 }
 
@@ -180,7 +181,7 @@ begin(struct send *s, const struct removal *like)
 		return -ENOMEM;
 	*t = *like;
 	t->sp = &s->sp;
-	sync_task_init(&t->task, remove_files, NULL);
+	sync_task_init(&t->task, remove_files, NULL, one_is_done);
 	if (RB_INSERT(removal_tree, &p->tree, t) != NULL) {
 		free(t);
 		return -EEXIST;
@@ -198,7 +199,7 @@ removal_in_place_of_mark(struct send *s, struct message *m)
 {
 	int r;
 
-	if (!s->in_memory || s->removals.pool.threads > 0 ||
+	if (!s->in_memory || disk_has_threads(s, DISK_REMOVE) ||
 	    reasons_may_exist(m, SPOOL_DEFER) ||
 	    reasons_may_exist(m, SPOOL_BOUNCE))
 		return -EAGAIN;
@@ -265,26 +266,14 @@ removal_to_do(const struct send *s)
 }
 
 static void
-do_at_once(struct send *s, struct removal *t)
-{
-	t->task.error = t->task.work(&t->task);
-	ended(s, t);
-}
-
-/* False: it was done at once, since there is no thread. */
-static bool
 start_first(struct send *s)
 {
 	struct removals *p = &s->removals;
 	struct sync_task *task = STAILQ_FIRST(&p->waiting);
 
 	STAILQ_REMOVE_HEAD(&p->waiting, link);
-	if (p->pool.threads > 0 && pool_put(&p->pool, task) == 0) {
-		p->tasks++;
-		return true;
-	}
-	do_at_once(s, (struct removal *)(void *)task);
-	return false;
+	p->tasks++;
+	disk_do(s, DISK_REMOVE, task);
 }
 
 static void
@@ -315,7 +304,8 @@ begins_at(const struct send *s)
 
 	if (s->now < p->not_before)
 		return p->not_before;
-	if (p->pool.threads == 0 || s->stopping || waiting >= BATCH)
+	if (!disk_has_threads(s, DISK_REMOVE) || s->stopping ||
+	    waiting >= BATCH)
 		return s->now;
 	return p->since + p->delay;
 }
@@ -340,7 +330,8 @@ removal_work(struct send *s)
 	while (!STAILQ_EMPTY(&p->waiting) && p->tasks < TASKS_MAX) {
 		if (n == INLINE_PER_TURN || s->now < p->not_before)
 			return s->now;
-		n += !start_first(s);
+		n += !disk_has_threads(s, DISK_REMOVE);
+		start_first(s);
 	}
 	return next_failed(s);
 }
@@ -353,13 +344,7 @@ removal_probed(struct send *s)
 
 /* ---- start and end ---- */
 
-unsigned
-removal_threads(const struct spool *sp)
-{
-	return spool_is_in_memory(sp) ? 0 : REMOVAL_THREADS;
-}
-
-int
+void
 removal_init(struct send *s)
 {
 	struct removals *p = &s->removals;
@@ -369,7 +354,6 @@ removal_init(struct send *s)
 	STAILQ_INIT(&p->failed);
 	p->limit = WAITING_MAX;
 	p->delay = DELAY;
-	return pool_init(s, &p->pool, PER_THREAD, one_is_done);
 }
 
 static void
@@ -388,9 +372,6 @@ removal_done(struct send *s)
 {
 	struct removals *p = &s->removals;
 
-	if (p->pool.pool == NULL)
-		return;
-	s->hung |= !pool_done(&p->pool);
 	drop_all(&p->waiting);
 	drop_all(&p->failed);
 	RB_INIT(&p->tree);

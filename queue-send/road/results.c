@@ -158,15 +158,12 @@ one_is_done(struct send *s, struct record *r)
 }
 
 static void
-ended(struct send *s, struct sync_task *task)
+ended(void *send, struct sync_task *task)
 {
+	struct send *s = send;
 	struct record_task *t = (struct record_task *)(void *)task;
 	struct record *r;
 
-	if (task->work != record_task_work) {
-		acts_ended(s, task);
-		return;
-	}
 	s->records.away = false;
 	while ((r = STAILQ_FIRST(&t->records)) != NULL) {
 		STAILQ_REMOVE_HEAD(&t->records, link);
@@ -204,14 +201,11 @@ write_gathered(struct send *s)
 		write_here(s);
 		return;
 	}
-	sync_task_init(&t->task, record_task_work, record_task_drop);
+	sync_task_init(&t->task, record_task_work, record_task_drop, ended);
 	STAILQ_INIT(&t->records);
 	STAILQ_CONCAT(&t->records, &p->gathered);
 	p->away = true;
-	if (pool_put(&p->pool, &t->task) == 0)
-		return;
-	t->task.error = record_task_work(&t->task);
-	ended(s, &t->task);
+	disk_do(s, DISK_RECORD, &t->task);
 }
 
 bool
@@ -257,7 +251,7 @@ writes_bounce(const struct record *r)
 static bool
 is_quick(struct send *s, const struct message *m, bool writes_reason)
 {
-	return s->records.pool.threads == 0 ||
+	return !disk_has_threads(s, DISK_RECORD) ||
 	    (!writes_reason && m->fd >= 0 && !disk_is_slow(s));
 }
 
@@ -360,7 +354,7 @@ results_add_reason(
 
 	r.unmarked = true;
 	note_begin(m, &r);
-	if (s->records.pool.threads > 0)
+	if (disk_has_threads(s, DISK_RECORD))
 		copy = record_copy(&r);
 	if (copy != NULL) {
 		gather_new(s, copy);
@@ -374,7 +368,7 @@ int
 results_add_reasons(struct send *s, struct message *m, struct buf *reasons)
 {
 	struct record *r =
-	    s->records.pool.threads == 0 ? NULL : calloc(1, sizeof(*r));
+	    disk_has_threads(s, DISK_RECORD) ? calloc(1, sizeof(*r)) : NULL;
 
 	if (r == NULL)
 		return -ENOMEM;
@@ -467,17 +461,15 @@ drop_all(struct record_list *records)
 void
 results_done(struct send *s)
 {
-	s->hung |= !pool_done(&s->records.pool);
 	drop_all(&s->records.gathered);
 	drop_all(&s->unrecorded);
 }
 
-int
+void
 results_init(struct send *s)
 {
 	STAILQ_INIT(&s->records.gathered);
 	STAILQ_INIT(&s->unrecorded);
-	return pool_init(s, &s->records.pool, 1, ended);
 }
 
 usec_t

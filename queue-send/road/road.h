@@ -35,8 +35,7 @@
  * are written before, the open after. Until it has ended the message is on
  * LIST_ENTERING_* or LIST_LEAVING: nothing else is done with it, it is not
  * dropped, and its file lies in one of the two directories. On a file system in
- * memory, and when no thread can be had, the loop does it. */
-#define MOVE_THREADS 4
+ * memory the loop does it. */
 
 struct move {
 	struct move_task t; /* first; from, inode, id are move_begin()'s */
@@ -47,7 +46,6 @@ struct move {
 	usec_t at_mono;         /* when it is due again */
 };
 
-int moves_init(struct send *s);
 /* Puts m on the list, and moves its file: mv is copied. Where there is no
  * thread ended() was called when this returns, and m may be gone. */
 void move_begin(
@@ -147,7 +145,7 @@ void
 results_apply(struct send *s, struct message *m, const struct report *report);
 /* Results that are to be written, and unrecorded ones. */
 usec_t results_work(struct send *s);
-int results_init(struct send *s);
+void results_init(struct send *s);
 void results_done(struct send *s);
 /* So many wait for the disk that no delivery begins. */
 bool results_are_full(const struct send *s);
@@ -168,8 +166,6 @@ int results_add_reasons(struct send *s, struct message *m, struct buf *reasons);
  * A queue that cannot write marks tries to every error_interval: a thread
  * writes one byte, so that a probe that hangs delays nothing but itself.
  * Without a thread the loop does it. */
-int probe_init(struct send *s);
-void probe_done(struct send *s);
 usec_t probe_work(struct send *s);
 /* All that the disk refused is tried now, not after error_interval: an operator
  * may have put the disk right. */
@@ -182,8 +178,6 @@ void probe_try_again(struct send *s);
  * disk that hangs shows, also while nothing else waits for the disk. A spool in
  * memory is not asked.
  */
-int late_init(struct send *s);
-void late_done(struct send *s);
 usec_t late_work(struct send *s);
 /* The fields of the page. */
 void late_fill(struct send *s, struct queue_page *page);
@@ -230,9 +224,8 @@ void settle_aside(struct send *s, struct message *m);
  *
  * A file whose sync fails is never synced again as proof: its message is
  * deferred, and the error counts in health. */
-#define SYNC_THREADS 4
 
-int sync_init(struct send *s);
+void sync_init(struct send *s);
 /* A mark of the message was written. */
 void sync_marked(struct send *s, struct message *m);
 /* Something was done that a power cut may undo for long. */
@@ -260,12 +253,9 @@ usec_t finish_work(struct send *s);
  *
  * As many as WAITING_MAX can wait; then no message comes into the active queue.
  * Without threads, and on a file system in memory, the loop removes. */
-#define REMOVAL_THREADS 4
 
-int removal_init(struct send *s);
+void removal_init(struct send *s);
 void removal_done(struct send *s);
-/* REMOVAL_THREADS; 0: the file system has no disk to wait for. */
-unsigned removal_threads(const struct spool *sp);
 /* The message is done, and forgotten by the caller. reported: failures of it
  * were; its reasons in bounce/ go after the file. 0, -ENOMEM, -EEXIST. */
 int removal_begin(struct send *s, const struct message *m, bool reported);
@@ -388,12 +378,6 @@ void disk_note_failed(struct send *s, const struct message *m, int error);
 void disk_count_error(struct send *s, enum health_write kind, int error);
 /* Is it a shortage of descriptors, memory or threads, and not of the disk? */
 bool disk_is_shortage(int error);
-
-/* Was a thread held up by the disk in the last seconds, or the loop? Then the
- * loop leaves to threads what else costs less than a thread. */
-bool disk_is_slow(struct send *s);
-/* The loop began something on the disk then, and has done it. */
-void disk_waited(struct send *s, usec_t began);
 
 /* In its first attempt a message has the reasons that were written in it. */
 bool reasons_may_exist(const struct message *m, enum spool_dir dir);

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "log/log.h"
 #include "spool/reason.h"
@@ -150,12 +151,15 @@ whole_is_done(struct send *s, const struct sync_task *job)
 }
 
 static void
-ended(struct send *s, struct sync_task *job)
+ended(void *send, struct sync_task *job)
 {
+	struct send *s = send;
+
 	if (job->whole)
 		whole_is_done(s, job);
 	else
 		one_is_done(s, (struct sync_one *)(void *)job);
+	send_wake(s);
 	sync_task_free(job);
 }
 
@@ -174,24 +178,19 @@ static int
 start_one(struct send *s, struct message *m)
 {
 	struct sync_one *t = malloc(sizeof(*t));
-	int r;
 
 	if (t == NULL)
 		return -ENOMEM;
 	*t = (struct sync_one){ .sp = &s->sp,
 		.reasons = m->failed > 0 || m->succeeded };
-	sync_task_init(&t->task, sync_both, NULL);
+	sync_task_init(&t->task, sync_both, NULL, ended);
 	t->task.inode = m->inode;
 	t->task.serial = ++s->sync.serial;
 	take_file(s, m, &t->task);
-	r = pool_put(&s->sync.pool, &t->task);
-	if (r < 0) {
-		sync_task_free(&t->task);
-		return r;
-	}
 	m->syncing = s->sync.serial;
 	s->sync.tasks++;
 	messages_put(&s->messages, m, LIST_SYNCING);
+	disk_do(s, DISK_SYNC, &t->task);
 	return 0;
 }
 
@@ -199,20 +198,21 @@ static int
 start_whole(struct send *s)
 {
 	struct marks_sync *y = &s->sync;
-	struct sync_task *job = sync_task_new();
-	int r = -ENOMEM;
+	struct sync_task *job;
+	const int fd = fcntl(s->lock, F_DUPFD_CLOEXEC, 0);
 
-	if (job != NULL) {
-		job->whole = true;
-		job->fds[0] = fcntl(s->lock, F_DUPFD_CLOEXEC, 0);
-		r = job->fds[0] < 0 ? -errno : pool_put(&y->pool, job);
+	if (fd < 0)
+		return -errno;
+	job = sync_task_new(ended);
+	if (job == NULL) {
+		close(fd);
+		return -ENOMEM;
 	}
-	if (r < 0) {
-		sync_task_free(job);
-		return r;
-	}
+	job->whole = true;
+	job->fds[0] = fd;
 	y->whole = y->epoch++;
 	y->changed_at = 0;
+	disk_do(s, DISK_SYNC, job);
 	return 0;
 }
 
@@ -263,9 +263,8 @@ sync_work(struct send *s)
 	return y->not_before;
 }
 
-int
+void
 sync_init(struct send *s)
 {
 	s->sync.epoch = 1;
-	return pool_init(s, &s->sync.pool, 1, ended);
 }

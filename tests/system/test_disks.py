@@ -171,7 +171,7 @@ class Disks(SystemTest):
 
     @cost(20)
     def test_D25_a_directory_that_is_not_read_holds_up_no_loop(self):
-        """A flush walks over all of them. mutation: give_to_thread() of walk.c is false."""
+        """A flush walks over all of them. mutation: walk_next() reads in the loop."""
         i, disk = self.prepare(queues=2, conf={"disk_time_limit": "10m"})
         i.start_open()
         pid = child(i, "queue-send", 2)
@@ -187,7 +187,7 @@ class Disks(SystemTest):
 
     @cost(10)
     def test_D41_deliveries_go_on_while_files_move_slowly(self):
-        """mutation: give_to_thread() of moves.c gives nothing."""
+        """mutation: executor_do() does all work in the loop."""
         site = Site(hold=True)
         self.addCleanup(site.stop)
         i, disk = self.prepare(queues=1, hung=1, routing=f"* smtp:127.0.0.1:{site.port}\n", conf={

@@ -46,7 +46,7 @@ begin(const struct drive *d, struct sync_pool *p, uint32_t file,
 	struct sync_task *task = d->next(&ids[file], before);
 
 	task->serial = file;
-	drive_must(sync_pool_put(p, task), "put");
+	sync_pool_put(p, task);
 }
 
 static uint32_t
@@ -92,11 +92,12 @@ drive_run(const struct drive *d)
 {
 	const struct spool_owner owner = { getuid(), getuid(), getgid(),
 		getgid(), true };
-	struct sync_pool *p = sync_pool_new(&spool_sys_real, THREADS);
+	struct sync_pool *p;
 	char dir[] = "/tmp/tsan-drive.XXXXXX";
 	uint32_t i, taken;
 
-	if (p == NULL || mkdtemp(dir) == NULL)
+	if (sync_pool_new(&spool_sys_real, THREADS, &p) < 0 ||
+	    mkdtemp(dir) == NULL)
 		return 1;
 	drive_must(spool_create(dir, 1, 3, &owner), "spool");
 	drive_must(spool_open(d->sp, &spool_sys_real, dir, 1), "open");

@@ -162,7 +162,7 @@ open_gate(void)
  * the thread is back. */
 Test(clock, D43_a_disk_that_hangs_with_the_clock_holds_up_nothing)
 {
-	w.clock_threads = 1;
+	w.threads[DISK_CLOCK] = 1;
 	world_again(&w);
 	cr_assert_eq(pipe2(gate, O_CLOEXEC), 0);
 	world_sys.openat = slow_openat;

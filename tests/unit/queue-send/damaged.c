@@ -104,7 +104,7 @@ Test(damaged, D44_a_second_task_tells_nobody)
 {
 	const uint64_t inode = damaged();
 	const struct queue_id id = world_id(&w, inode);
-	struct report_task *t = report_task_new(&w.s, &id);
+	struct report_task *t = report_task_new(&w.s, &id, NULL);
 
 	cr_assert_not_null(t);
 	t->warn = t->corrupt = true;

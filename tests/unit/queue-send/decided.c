@@ -14,7 +14,7 @@ static uint32_t running;
 static void
 start(void)
 {
-	w = (struct world){ .record_threads = 1 };
+	w = (struct world){ .threads[DISK_RECORD] = 1 };
 	world_start(&w, "error_interval = 1h\n");
 }
 

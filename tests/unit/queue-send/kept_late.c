@@ -42,7 +42,7 @@ start(void)
 {
 	cr_assert_eq(pipe2(gate, O_CLOEXEC), 0);
 	cold = w.gated = false;
-	w.fetch_threads = 1;
+	w.threads[DISK_READ] = 1;
 	world_start(&w,
 	    "smtp_initial_destination_concurrency = 1\n"
 	    "smtp_destination_concurrency_limit = 1\n"

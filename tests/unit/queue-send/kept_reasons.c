@@ -20,7 +20,7 @@ static struct world w;
 static void
 start(void)
 {
-	w.move_threads = 1;
+	w.threads[DISK_MOVE] = 1;
 	world_start(&w,
 	    "error_interval = 1h\ndelay_warning_time = 4h\n"
 	    "discard_process_limit = 2\n");
@@ -37,7 +37,7 @@ TestSuite(kept_reasons, .init = start, .fini = end, .timeout = 60);
 static void
 await(void)
 {
-	struct pollfd p = { .fd = event_get_fd(w.s.moves.done),
+	struct pollfd p = { .fd = executor_fd(w.s.disk.executor, DISK_MOVE),
 		.events = POLLIN };
 	const uint32_t *count = w.s.messages.count;
 

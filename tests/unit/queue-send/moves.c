@@ -59,10 +59,10 @@ start(void)
 		gates[i].inode = 0;
 	}
 	closed = false;
-	w.move_threads = THREADS;
+	w.threads[DISK_MOVE] = THREADS;
+	w.one_a_thread = true;
 	world_start(&w, "error_interval = 1h\n");
 	world_sys.renameat = slow_renameat;
-	sync_pool_set_share(w.s.moves.pool, 1, 1);
 }
 
 static void
@@ -92,7 +92,7 @@ under_way(void)
 static void
 await(uint32_t left)
 {
-	struct pollfd p = { .fd = event_get_fd(w.s.moves.done),
+	struct pollfd p = { .fd = executor_fd(w.s.disk.executor, DISK_MOVE),
 		.events = POLLIN };
 
 	world_run(&w);
@@ -146,7 +146,7 @@ begin_to_leave(void)
 	return inode;
 }
 
-/* mutation: queue-send/road/moves.c: give_to_thread() gives nothing. */
+/* mutation: common/daemon/executor.c: executor_do() does all in the loop. */
 Test(moves, D41_deliveries_go_on_while_the_disk_moves_slowly)
 {
 	uint64_t coming, going;

@@ -30,7 +30,9 @@ static void
 start(void)
 {
 	cr_assert_eq(pipe2(gate, O_CLOEXEC), 0);
-	w = (struct world){ .tells = true, .passes = true, .move_threads = 1 };
+	w = (struct world){
+		.tells = true, .passes = true, .threads[DISK_MOVE] = 1
+	};
 	world_start(&w, "error_interval = 1h\n");
 	world_sys.renameat = slow_renameat;
 }
@@ -58,7 +60,7 @@ static void
 await(void)
 {
 	const uint32_t *count = w.s.messages.count;
-	struct pollfd p = { .fd = event_get_fd(w.s.moves.done),
+	struct pollfd p = { .fd = executor_fd(w.s.disk.executor, DISK_MOVE),
 		.events = POLLIN };
 
 	world_run(&w);

@@ -241,7 +241,7 @@ static void
 start_thread(void)
 {
 	cr_assert_eq(pipe2(gate, O_CLOEXEC), 0);
-	w.removal_threads = 1;
+	w.threads[DISK_REMOVE] = 1;
 	world_start(&w, "error_interval = 1h\n");
 	world_sys.unlinkat = slow_unlinkat;
 	w.s.removals.delay = 0;
@@ -262,7 +262,7 @@ TestSuite(
 static void
 await_all(void)
 {
-	struct pollfd p = { .fd = event_get_fd(w.s.removals.pool.done),
+	struct pollfd p = { .fd = executor_fd(w.s.disk.executor, DISK_REMOVE),
 		.events = POLLIN };
 
 	if (gate[1] >= 0)
@@ -315,7 +315,7 @@ Test(removal_thread, D40_nothing_waits_for_a_disk_that_removes_slowly)
  * mutation: queue-send/road/removal.c: removal_is_under_way() wakes nobody. */
 Test(removal_thread, D40_those_that_wait_begin_whoever_takes_what_has_ended)
 {
-	struct pollfd p = { .fd = event_get_fd(w.s.removals.pool.done),
+	struct pollfd p = { .fd = executor_fd(w.s.disk.executor, DISK_REMOVE),
 		.events = POLLIN };
 	uint64_t last = 0;
 	uint32_t i, n;

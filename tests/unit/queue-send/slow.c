@@ -158,7 +158,7 @@ Test(slow, D43_the_loop_writes_marks_of_a_disk_that_answers)
 {
 	struct world_delivery delivery;
 
-	slow_w.s.pace = (struct disk_pace){ 0 };
+	slow_w.s.disk.slow_at = slow_w.s.disk.looked = 0;
 	world_message(&slow_w, "d", 1);
 	world_take_one(&slow_w, &delivery);
 	slow_close();
@@ -175,7 +175,7 @@ Test(slow, D43_a_task_that_takes_long_shows_that_the_disk_is_slow)
 {
 	struct world_delivery other;
 
-	slow_w.s.pace = (struct disk_pace){ 0 };
+	slow_w.s.disk.slow_at = slow_w.s.disk.looked = 0;
 	cr_expect_not(disk_is_slow(&slow_w.s));
 	begin_record(AGENT_FAILED, &other);
 	while (!disk_is_slow(&slow_w.s))
@@ -210,12 +210,12 @@ Test(slow, D43_D3_all_reasons_of_a_message_are_kept)
 /* ---- moves ---- */
 
 /* Two moves for one wake-up of a thread, which hangs with the first one.
- * mutation: queue-send/pool.c: pool_look() presses nothing. */
+ * mutation: common/daemon/executor.c: executor_look() presses nothing. */
 Test(slow, D41_a_move_behind_one_that_hangs_gets_another_thread)
 {
 	int i;
 
-	slow_w.move_threads = 2;
+	slow_w.threads[DISK_MOVE] = 2;
 	world_again(&slow_w);
 	slow_close();
 	world_offer(&slow_w, SPOOL_INCOMING, world_file(&slow_w, "d", 1, 0));
@@ -231,10 +231,10 @@ Test(slow, D41_a_move_behind_one_that_hangs_gets_another_thread)
 }
 
 /* One thread moves both, and hangs with the second one.
- * mutation: queue-send/pool.c: pool_look() takes nothing. */
+ * mutation: common/daemon/executor.c: executor_look() takes nothing. */
 Test(slow, D41_a_move_that_has_ended_waits_for_none_that_hangs)
 {
-	slow_w.move_threads = 1;
+	slow_w.threads[DISK_MOVE] = 1;
 	world_again(&slow_w);
 	slow_close();
 	world_offer(&slow_w, SPOOL_INCOMING, world_file(&slow_w, "d", 1, 0));

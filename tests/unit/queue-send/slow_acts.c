@@ -58,7 +58,7 @@ Test(slow, D43_A3_deliveries_go_on_while_an_act_waits_for_the_disk)
 	size_t i;
 
 	/* The thread for marks would wait at the gate when that takes long. */
-	slow_w.record_threads = 0;
+	slow_w.threads[DISK_RECORD] = 0;
 	slow_use_act_threads(1);
 	for (i = 0; i < ARRAY_LEN(rows); i++) {
 		inode = slow_lay(rows[i].from);

@@ -62,7 +62,7 @@ Test(slow, D43_deliveries_end_while_a_file_waits_to_be_moved)
 	size_t i;
 
 	/* The thread for marks would wait at the gate when that takes long. */
-	slow_w.record_threads = 0;
+	slow_w.threads[DISK_RECORD] = 0;
 	slow_use_act_threads(1);
 	for (i = 0; i < ARRAY_LEN(dirs); i++)
 		inodes[i] = slow_lay(dirs[i]);
@@ -390,7 +390,7 @@ Test(slow, D43_D22_a_message_that_stays_leaves_no_reasons_of_others)
 		.text = "put by the test" };
 	uint64_t inode;
 
-	slow_w.move_threads = 1;
+	slow_w.threads[DISK_MOVE] = 1;
 	world_again(&slow_w);
 	slow_w.s.dispatch_at = USEC_NEVER;
 	inode = world_message(&slow_w, "d", 1);

@@ -87,7 +87,8 @@ let_start(void)
 static void
 await_first_fetch(int calls)
 {
-	struct pollfd fd = { .fd = event_get_fd(slow_w.s.fetches.pool.done),
+	struct pollfd fd = { .fd =
+				 executor_fd(slow_w.s.disk.executor, DISK_READ),
 		.events = POLLIN };
 	int i;
 
@@ -143,7 +144,7 @@ Test(slow, D43_a_file_that_is_open_is_read_by_the_loop_of_another_disk)
 {
 	struct world_delivery delivery;
 
-	slow_w.s.pace = (struct disk_pace){ 0 };
+	slow_w.s.disk.slow_at = slow_w.s.disk.looked = 0;
 	begin_with_open_file();
 	let_start();
 	cr_expect_eq(slow_w.s.fetches.tasks, 0);
@@ -159,7 +160,7 @@ Test(slow, D43_a_file_that_has_rested_is_read_by_a_thread)
 {
 	struct world_delivery delivery;
 
-	slow_w.s.pace = (struct disk_pace){ 0 };
+	slow_w.s.disk.slow_at = slow_w.s.disk.looked = 0;
 	begin_with_open_file();
 	messages_after(&slow_w.s.messages, 0)->rested_at -= USEC_PER_SEC;
 	let_start();

@@ -125,7 +125,7 @@ Test(slow, D43_deliveries_go_on_while_a_find_waits_for_the_disk)
 	size_t i;
 
 	/* The thread for marks would wait at the gate when that takes long. */
-	slow_w.record_threads = 0;
+	slow_w.threads[DISK_RECORD] = 0;
 	for (i = 0; i < ARRAY_LEN(rows); i++) {
 		slow_use_act_threads(1);
 		/* An inode number that a row gives back is not its own. */
@@ -423,7 +423,7 @@ Test(slow, D43_D18_deliveries_go_on_while_what_cannot_be_had_is_dealt_with)
 	struct world_delivery delivery;
 	uint64_t gone, old;
 
-	slow_w.record_threads = 0;
+	slow_w.threads[DISK_RECORD] = 0;
 	slow_use_act_threads(1);
 	gone = world_message(&slow_w, "d", 1);
 	cr_assert_eq(world_deliver(&slow_w, AGENT_DEFERRED), 1);

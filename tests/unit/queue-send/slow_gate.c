@@ -172,7 +172,7 @@ slow_set_up(void)
 	slow_closed = slow_cold = slow_removes = slow_files = false;
 	slow_came = 0;
 	slow_queues = 0;
-	slow_w.record_threads = slow_w.fetch_threads = 1;
+	slow_w.threads[DISK_RECORD] = slow_w.threads[DISK_READ] = 1;
 	slow_w.slow = true;
 	slow_w.gated = false;
 	world_start(&slow_w, "error_interval = 1h\n");
@@ -269,7 +269,7 @@ slow_use_act_threads(unsigned threads)
 	const struct spool_owner owner = { getuid(), getuid(), getgid(),
 		getgid(), true };
 
-	slow_w.act_threads = threads;
+	slow_w.threads[DISK_ACT] = threads;
 	world_again(&slow_w);
 	cr_assert_eq(spool_create(slow_w.dir, 2, 5, &owner), 0);
 }

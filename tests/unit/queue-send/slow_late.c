@@ -19,7 +19,7 @@ static struct queue_page page;
 static void
 begin(void)
 {
-	slow_w.late_threads = 1;
+	slow_w.threads[DISK_ASK] = 1;
 	world_again(&slow_w);
 	page_mend(&page.head, sizeof(page), QUEUE_PAGE_MAGIC);
 	slow_w.s.pub.self = getpid();
@@ -101,7 +101,7 @@ Test(slow, D51_a_question_that_is_not_asked_shows_by_itself)
 	done();
 }
 
-/* mutation: queue-send/road/late.c: oldest_task() looks at the probe alone. */
+/* mutation: queue-send/disk/work.c: disk_oldest() looks at the probe alone. */
 Test(slow, D51_a_mark_that_waits_is_published_as_one)
 {
 	struct world_delivery delivery;

@@ -381,14 +381,14 @@ Test(slow, D43_P10_the_end_of_a_stop_writes_nothing_while_a_note_hangs)
 	struct world_delivery delivery;
 	uint64_t inode;
 
-	slow_w.move_threads = 1;
+	slow_w.threads[DISK_MOVE] = 1;
 	slow_use_act_threads(1);
 	inode = world_message(&slow_w, "s", 1);
 	while (slow_w.s.active == 0)
 		event_base_loop(slow_w.s.base, EVLOOP_ONCE);
 	world_run(&slow_w);
 	cr_assert(world_take(&slow_w, &delivery));
-	slow_w.s.pace.slow_at = 0; /* it has just become slow */
+	slow_w.s.disk.slow_at = 0; /* it has just become slow */
 	slow_act_waits(ACT_HOLD, inode);
 	slow_end(&delivery, AGENT_DEFERRED);
 	cr_assert_not_null(messages_find(&slow_w.s.messages, inode)->kept);

@@ -112,7 +112,7 @@ Test(slow, D43_P12_a_queue_that_is_opened_behind_the_end_is_closed)
 	    world_spread(&slow_w, &slow_spread, &id, 3), ACT_UNDER_WAY);
 	slow_await(1);
 	cr_assert_eq(write(slow_gate[1], "", 1), 1);
-	opened.fd = event_get_fd(slow_w.s.others.pool.done);
+	opened.fd = executor_fd(slow_w.s.disk.executor, DISK_OPEN);
 	cr_assert_eq(poll(&opened, 1, -1), 1);
 	spread_end(&slow_w.s, &slow_spread);
 	slow_w.gated = false;

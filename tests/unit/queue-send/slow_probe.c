@@ -12,8 +12,8 @@
 static void
 begin_probe(struct world_delivery *delivery)
 {
-	slow_w.record_threads = 0;
-	slow_w.probe_threads = 2;
+	slow_w.threads[DISK_RECORD] = 0;
+	slow_w.threads[DISK_PROBE] = 2;
 	world_again(&slow_w);
 	world_message(&slow_w, "d", 1);
 	world_take_one(&slow_w, delivery);
@@ -29,12 +29,12 @@ static void
 go_on(void)
 {
 	slow_open(1);
-	while (slow_w.s.probe.away)
+	while (slow_w.s.probe_away)
 		event_base_loop(slow_w.s.base, EVLOOP_ONCE);
 	world_run(&slow_w);
 }
 
-/* mutation: queue-send/road/probe.c: give_to_thread() answers false;
+/* mutation: queue-send/road/probe.c: begin() writes in the loop;
  * probe_work() begins a probe while one is away. */
 Test(slow, D43_D9_deliveries_end_while_a_probe_waits_for_the_disk)
 {
@@ -67,7 +67,7 @@ Test(slow, D43_D9_a_probe_that_fails_is_tried_again_later)
 	slow_w.s.health.probe_at = 0;
 	send_wake(&slow_w.s);
 	world_run(&slow_w);
-	while (slow_w.s.probe.away)
+	while (slow_w.s.probe_away)
 		event_base_loop(slow_w.s.base, EVLOOP_ONCE);
 	cr_expect_not(slow_w.s.health.read_only);
 	slow_end(&delivery, AGENT_SENT);

@@ -16,7 +16,8 @@
 static void
 await_moves(void)
 {
-	struct pollfd p = { .fd = event_get_fd(slow_w.s.moves.done),
+	struct pollfd p = { .fd =
+				executor_fd(slow_w.s.disk.executor, DISK_MOVE),
 		.events = POLLIN };
 	const uint32_t *count = slow_w.s.messages.count;
 
@@ -35,7 +36,7 @@ lose_place(struct world_delivery *second)
 	struct world_delivery first;
 	uint64_t inode;
 
-	slow_w.move_threads = 1;
+	slow_w.threads[DISK_MOVE] = 1;
 	world_again(&slow_w);
 	inode = world_message(&slow_w, "d", 2);
 	await_moves();

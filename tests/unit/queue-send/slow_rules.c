@@ -18,8 +18,8 @@ begin_note(struct world_delivery *other)
 	uint64_t inode;
 
 	/* The thread for marks would wait at the gate when that takes long. */
-	slow_w.record_threads = 0;
-	slow_w.move_threads = 1;
+	slow_w.threads[DISK_RECORD] = 0;
+	slow_w.threads[DISK_MOVE] = 1;
 	world_again(&slow_w);
 	slow_add_rule("*@d*");
 	world_message(&slow_w, "e", 1);
@@ -127,7 +127,7 @@ Test(slow, D6_a_shortage_of_descriptors_for_notes_stops_nothing)
 	uint64_t inodes[HEALTH_ERRORS + 1];
 	size_t i;
 
-	slow_w.record_threads = 0;
+	slow_w.threads[DISK_RECORD] = 0;
 	world_again(&slow_w);
 	slow_add_rule("*@d*");
 	for (i = 0; i < ARRAY_LEN(inodes); i++)

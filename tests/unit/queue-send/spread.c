@@ -218,7 +218,6 @@ Test(spread, D41_a_message_that_moves_goes_when_it_has_moved)
 	const uint64_t inode = world_file(&w, "x", 1, 0);
 
 	moving = id_of(inode);
-	w.s.moves.threads = 1;
 	world_sys.renameat = ask_and_renameat;
 	answer = 0;
 	world_offer(&w, SPOOL_INCOMING, inode);

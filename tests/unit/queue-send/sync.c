@@ -260,7 +260,7 @@ static void
 start_threads(void)
 {
 	cr_assert_eq(pipe2(gate, O_CLOEXEC), 0);
-	w.sync_threads = 1;
+	w.threads[DISK_SYNC] = 1;
 	world_start(&w, "mark_sync_interval = 1h\n");
 	world_sys.fsync = slow_fsync;
 	world_sys.syncfs = slow_syncfs;
@@ -280,7 +280,7 @@ TestSuite(
 static void
 await_done(void)
 {
-	struct pollfd p = { .fd = event_get_fd(w.s.sync.pool.done),
+	struct pollfd p = { .fd = executor_fd(w.s.disk.executor, DISK_SYNC),
 		.events = POLLIN };
 
 	cr_assert_eq(poll(&p, 1, 120000), 1);

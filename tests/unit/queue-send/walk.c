@@ -36,7 +36,7 @@ slow_openat(int dir, const char *name, int flags, mode_t mode)
 static void
 await_part(void)
 {
-	struct pollfd p = { .fd = event_get_fd(w.s.reader.pool.done),
+	struct pollfd p = { .fd = executor_fd(w.s.disk.executor, DISK_WALK),
 		.events = POLLIN };
 
 	cr_assert_eq(poll(&p, 1, 120000), 1, "the thread reads nothing");
@@ -67,7 +67,7 @@ static void
 start(void)
 {
 	cr_assert_eq(pipe2(gate, O_CLOEXEC), 0);
-	w.reader_threads = 1;
+	w.threads[DISK_WALK] = 1;
 	world_start(&w, "");
 	await_end();
 	world_sys.openat = slow_openat;
@@ -99,7 +99,7 @@ walk(enum walk_kind kind)
 	world_run(&w);
 }
 
-/* mutation: queue-send/backlog/walk.c: give_to_thread() is false. */
+/* mutation: queue-send/backlog/walk.c: walk_next() reads in the loop. */
 Test(walk, D25_nothing_waits_for_a_directory_that_is_read_slowly)
 {
 	uint64_t inode = lay(SPOOL_DEFERRED);

@@ -25,6 +25,24 @@
 /* ---- start and end ---- */
 
 static void
+set_kinds(struct world *w)
+{
+	enum disk_kind i;
+
+	w->threads[DISK_REPORT] = w->threads[DISK_RULES] =
+	    w->threads[DISK_SYNC];
+	disk_set_kinds(&w->s);
+	w->threads[DISK_OPEN] =
+	    w->threads[DISK_ACT] > 0 ? w->s.disk.kinds[DISK_OPEN].threads : 0;
+	for (i = 0; i < DISK_NKINDS; i++) {
+		w->s.disk.kinds[i].threads = w->threads[i];
+		if (w->one_a_thread)
+			w->s.disk.kinds[i].share_least =
+			    w->s.disk.kinds[i].share_most = 1;
+	}
+}
+
+static void
 begin(struct world *w, bool again)
 {
 	struct send *s = &w->s;
@@ -34,19 +52,9 @@ begin(struct world *w, bool again)
 	s->conf = &w->conf;
 	s->d = &w->daemon;
 	s->pub.requests = -1;
-	s->sync.pool.threads = w->sync_threads;
-	s->removals.pool.threads = w->removal_threads;
-	s->reader.pool.threads = w->reader_threads;
-	s->clock_pool.threads = w->clock_threads;
-	s->probe.pool.threads = w->probe_threads;
-	s->late.pool.threads = w->late_threads;
-	s->moves.threads = w->move_threads;
-	s->records.pool.threads = w->record_threads;
-	s->fetches.pool.threads = w->fetch_threads;
 	s->in_memory = w->in_memory;
-	s->acts.pool.threads = w->act_threads;
-	s->others.pool.threads = w->act_threads > 0 ? OTHER_THREADS : 0;
-	s->pace.slow_at = w->slow ? INT64_MAX / 2 : 0;
+	set_kinds(w);
+	s->disk.slow_at = w->slow ? INT64_MAX / 2 : 0;
 	s->base = daemon_loop_new(false);
 	cr_assert_not_null(s->base);
 	cr_assert_eq(spool_open(&s->sp, &world_sys, w->dir, 1), 0);
@@ -128,7 +136,7 @@ world_again(struct world *w)
 void
 world_use_threads(struct world *w)
 {
-	w->record_threads = w->fetch_threads = 1;
+	w->threads[DISK_RECORD] = w->threads[DISK_READ] = 1;
 	w->slow = true;
 	world_again(w);
 }
@@ -203,9 +211,10 @@ pass_lost(struct world *w)
 }
 
 static void
-await_thread(const struct pool *p)
+await_thread(const struct world *w, enum disk_kind kind)
 {
-	struct pollfd fd = { .fd = event_get_fd(p->done), .events = POLLIN };
+	struct pollfd fd = { .fd = executor_fd(w->s.disk.executor, kind),
+		.events = POLLIN };
 
 	cr_assert_eq(poll(&fd, 1, 120000), 1, "a thread does not end");
 }
@@ -214,13 +223,17 @@ await_thread(const struct pool *p)
 static void
 await_acts(const struct world *w)
 {
-	struct pollfd fds[] = {
-		{ .fd = event_get_fd(w->s.acts.pool.done), .events = POLLIN },
-		{ .fd = event_get_fd(w->s.records.pool.done),
-		    .events = POLLIN },
-	};
+	const struct executor *x = w->s.disk.executor;
+	struct pollfd fds[2];
+	nfds_t n = 0;
 
-	cr_assert_geq(poll(fds, 2, 60000), 1, "an act does not end");
+	if (disk_has_threads(&w->s, DISK_ACT))
+		fds[n++] = (struct pollfd){ .fd = executor_fd(x, DISK_ACT),
+			.events = POLLIN };
+	if (disk_has_threads(&w->s, DISK_RECORD))
+		fds[n++] = (struct pollfd){ .fd = executor_fd(x, DISK_RECORD),
+			.events = POLLIN };
+	cr_assert_geq(poll(fds, n, 60000), 1, "an act does not end");
 }
 
 static void
@@ -229,13 +242,13 @@ await_threads(const struct world *w)
 	if (w->gated)
 		return;
 	if (w->s.records.away)
-		await_thread(&w->s.records.pool);
+		await_thread(w, DISK_RECORD);
 	if (w->s.acts.nwaiting > 0)
-		await_thread(&w->s.others.pool);
+		await_thread(w, DISK_OPEN);
 	if (w->s.acts.count > 0)
 		await_acts(w);
 	if (w->s.fetches.tasks > 0)
-		await_thread(&w->s.fetches.pool);
+		await_thread(w, DISK_READ);
 }
 
 void

@@ -35,25 +35,21 @@ struct world {
 	uint64_t credit; /* that todo-proc was given */
 	uint64_t prepared[256];
 	uint32_t nprepared, scans;
-	bool unnamed;          /* offers do not name destinations */
-	bool tells;            /* offers tell what is in the file */
-	bool passes;           /* and the file goes along, open */
-	uint32_t hops;         /* of offers: Received fields */
-	bool in_memory;        /* the spool; set before world_start() */
-	const char *sender;    /* of files; NULL: s@here.test */
-	const char *said;      /* the text of results; NULL: short */
-	const char *content;   /* of files; NULL: a short one */
-	uid_t uid;             /* of the submitter of files; 0: getuid() */
-	uint8_t notify;        /* of their recipients, enum dsn_notify */
-	const char *orcpt;     /* of their recipients; NULL: none */
-	struct dsn_mail dsn;   /* of files */
-	unsigned sync_threads; /* set before world_start(); 0: none */
-	unsigned removal_threads, reader_threads; /* the same */
-	unsigned move_threads;                    /* the same */
-	unsigned record_threads, fetch_threads;   /* the same */
-	unsigned act_threads, clock_threads;      /* the same */
-	unsigned probe_threads;                   /* the same */
-	unsigned late_threads;                    /* the same */
+	bool unnamed;        /* offers do not name destinations */
+	bool tells;          /* offers tell what is in the file */
+	bool passes;         /* and the file goes along, open */
+	uint32_t hops;       /* of offers: Received fields */
+	bool in_memory;      /* the spool; set before world_start() */
+	const char *sender;  /* of files; NULL: s@here.test */
+	const char *said;    /* the text of results; NULL: short */
+	const char *content; /* of files; NULL: a short one */
+	uid_t uid;           /* of the submitter of files; 0: getuid() */
+	uint8_t notify;      /* of their recipients, enum dsn_notify */
+	const char *orcpt;   /* of their recipients; NULL: none */
+	struct dsn_mail dsn; /* of files */
+	/* Set before world_start(). */
+	unsigned threads[DISK_NKINDS]; /* 0: the loop does the work */
+	bool one_a_thread;             /* each task wakes a thread */
 	bool gated;          /* world_run() waits for none of these two */
 	bool slow;           /* the disk was slow a moment ago */
 	bool no_segment;     /* set before world_start() */

@@ -60,7 +60,7 @@ static void
 settle(uint32_t left)
 {
 	world_run(&w);
-	while (w.t.disk.away > left) {
+	while (executor_under_way(w.t.executor) > left) {
 		event_base_loop(w.t.base, EVLOOP_ONCE);
 		world_run(&w);
 	}
@@ -246,7 +246,7 @@ Test(disk, D42_D30_a_drop_that_hangs_holds_nothing_up)
 	w.t.maildrop.wanted = true;
 	w.t.maildrop.not_before = 0;
 	world_run(&w);
-	cr_assert_eq(w.t.disk.away, 1);
+	cr_assert_eq(executor_under_way(w.t.executor), 1);
 	other = mail();
 	world_bell(&w, other);
 	settle(1);
@@ -268,7 +268,7 @@ Test(disk, D30_a_scan_that_took_long_keeps_no_later_drop_waiting)
 	w.t.maildrop.wanted = true;
 	w.t.maildrop.not_before = 0;
 	world_run(&w);
-	cr_assert_eq(w.t.disk.away, 1);
+	cr_assert_eq(executor_under_way(w.t.executor), 1);
 	w.t.maildrop.started_at -= 10 * USEC_PER_SEC;
 	let_go(1);
 	settle(0);
@@ -350,7 +350,7 @@ Test(disk, D42_D24_the_next_one_finds_what_was_under_way)
 	for (i = 0; i < 9; i++)
 		world_bell(&w, mail());
 	world_run(&w);
-	cr_assert_eq(w.t.disk.away, 9);
+	cr_assert_eq(executor_under_way(w.t.executor), 9);
 	held = 0;
 	let_go(THREADS);
 	world_again(&w);

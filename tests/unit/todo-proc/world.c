@@ -42,7 +42,7 @@ begin(struct world *w)
 	t->base = daemon_loop_new(false);
 	cr_assert_not_null(t->base);
 	cr_assert_eq(spool_open(&t->sp, &spool_sys_real, w->dir, 1), 0);
-	t->disk.threads = w->threads;
+	t->threads = w->threads;
 	cr_assert_eq(todo_init(t), 0);
 	w->send = -1;
 	w->nmessages = w->ngone = w->ncounts = w->ncounts_alone = 0;
