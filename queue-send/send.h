@@ -308,7 +308,6 @@ struct send {
 	usec_t refused_at; /* when to ask for files whose move in failed */
 	struct refused_files refused;
 	struct queue_rcpt_cursor cursor; /* scratch: 16 KiB, one is enough */
-	struct queue_file_bytes bytes;   /* of the file that is held */
 	struct fetches fetches;
 	struct records records;
 	bool probe_away; /* a thread writes to a queue that cannot write */

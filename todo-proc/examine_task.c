@@ -167,10 +167,8 @@ take_along(struct examine_task *e)
 static int
 inspect(struct examine_task *e, int fd)
 {
-	int r = queue_file_hold(fd, &e->bytes);
+	int r = queue_file_read(fd, &e->file);
 
-	if (r == 0)
-		r = queue_file_read(fd, &e->file);
 	if (r == 0)
 		r = queue_file_verify(fd, &e->file);
 	if (r == 0)
@@ -181,7 +179,6 @@ inspect(struct examine_task *e, int fd)
 		read_header(e, fd);
 	if (r == 0)
 		r = take_along(e);
-	queue_file_let_go();
 	return r;
 }
 

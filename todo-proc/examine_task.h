@@ -37,7 +37,6 @@ struct examine_task {
 	int moved;       /* to corrupt/: 0, -errno */
 
 	struct queue_rcpt_cursor cursor; /* scratch */
-	struct queue_file_bytes bytes;
 };
 
 /* The descriptor of a file of incoming/ goes along with its offer, unlocked, if

@@ -119,21 +119,6 @@ int queue_file_finish(struct queue_file_writer *w);
 
 /* ---- reading ---- */
 
-/* Reads a regular file into the room, if it fits: until another one is held, or
- * none, the functions below read this descriptor from there, in this thread.
- * The caller knows that nobody writes to it meanwhile. -errno: nothing is held.
- */
-struct queue_file_bytes {
-	char data[65536];
-};
-int queue_file_hold(int fd, struct queue_file_bytes *room);
-/* A part that another thread has read, but for marks that were written since:
- * the same functions read it from there until queue_file_let_go(). The bytes
- * stay the caller's. Of a file with such parts queue_file_hold() reads nothing.
- */
-#define QUEUE_FILE_PARTS 2
-void queue_file_give(int fd, uint64_t off, const void *bytes, size_t len);
-void queue_file_let_go(void);
 /* Reads the trailer alone. Checks file type, size, magic,
  * version, the trailer's own CRC and that all regions fit each other. */
 int queue_file_read(int fd, struct queue_file *ret_file);

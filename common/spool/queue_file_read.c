@@ -7,7 +7,6 @@
 
 #include "base/io.h"
 #include "spool/format.h"
-#include "spool/held.h"
 
 /* Smallest file: header, null sender, one recipient of one byte, trailer. */
 #define SIZE_MIN                                               \
@@ -18,14 +17,8 @@
 static int
 read_exact(int fd, void *out, size_t len, uint64_t off)
 {
-	const char *bytes = held_find(fd, len, off);
-	int64_t n;
+	const int64_t n = io_pread_all(fd, out, len, (int64_t)off);
 
-	if (bytes != NULL) {
-		memcpy(out, bytes, len);
-		return 0;
-	}
-	n = io_pread_all(fd, out, len, (int64_t)off);
 	if (n < 0)
 		return (int)n;
 	return (size_t)n == len ? 0 : format_damaged("file became shorter");
@@ -42,8 +35,6 @@ find_size(int fd, uint64_t *ret_size)
 {
 	struct stat st;
 
-	if (held_whole(fd, ret_size))
-		return 0;
 	if (fstat(fd, &st) < 0)
 		return -errno;
 	if (!S_ISREG(st.st_mode))

@@ -14,7 +14,6 @@
 #include "queue-send/schedule/schedule.h"
 
 #define STARTED_PER_TURN 100
-#define HOLD_MAX         16384 /* bytes of a message that is read at once */
 #define DESCRIPTORS_WAIT USEC_PER_SEC
 
 /* Any entry fits into a frame: its recipients, and the strings before them. */
@@ -248,18 +247,6 @@ use_file(struct send *s, struct message *m, const struct sched_entry *e)
 	return 0;
 }
 
-/* Recipients and content come with one read. */
-static int
-hold_small(struct send *s, const struct message *m, const struct sched_entry *e)
-{
-	const struct message_file *f = &m->file;
-
-	if ((m->rcpts != NULL && !may_wish(s, m, e)) ||
-	    f->rcpt_off + f->rcpt_len >= HOLD_MAX)
-		return 0;
-	return queue_file_hold(m->fd, &s->bytes);
-}
-
 static int
 start_delivery(struct send *s, struct sched_entry *e, struct agent_link *agent,
     const struct kept *kept)
@@ -268,10 +255,8 @@ start_delivery(struct send *s, struct sched_entry *e, struct agent_link *agent,
 	struct deliver_frame h = { 0 };
 	struct recipient_route to;
 	struct delivery *d = NULL;
-	int r = hold_small(s, e->owner, e);
+	int r = read_rcpts(s, e->owner, e, &h);
 
-	if (r >= 0)
-		r = read_rcpts(s, e->owner, e, &h);
 	if (r >= 0 && shared)
 		r = find_nexthop(s, e, &h, &to);
 	if (r >= 0) {
@@ -285,7 +270,6 @@ start_delivery(struct send *s, struct sched_entry *e, struct agent_link *agent,
 		if (r >= 0)
 			r = send_deliver(s, d, agent, &h.frame);
 	}
-	queue_file_let_go();
 	buf_done(&h.frame);
 	buf_done(&h.addresses);
 	buf_done(&h.wishes);

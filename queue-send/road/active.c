@@ -74,9 +74,7 @@ read_trailer(struct send *s, struct message *m)
 
 	if (fd < 0)
 		return fd;
-	r = queue_file_hold(fd, &s->bytes);
-	if (r == 0)
-		r = queue_file_read(fd, &file);
+	r = queue_file_read(fd, &file);
 	if (r == 0 && !message_is(m, file.arrival_wall, file.nonce)) {
 		message_decide(m, FATE_REPLACED);
 	} else if (r == 0) {
@@ -84,10 +82,8 @@ read_trailer(struct send *s, struct message *m)
 		if (m->fresh)
 			accepted_log(s, m->inode, fd, &file, m->sender);
 	}
-	if (fd != m->fd) {
-		queue_file_let_go(); /* the next file gets the number */
+	if (fd != m->fd)
 		io_close(&fd);
-	}
 	return r;
 }
 
@@ -237,7 +233,6 @@ begin(struct send *s, struct message *m, struct move *mv)
 	message_fail(m, enter(s, m, offer));
 	free(offer);
 	start(s, m);
-	queue_file_let_go();
 }
 
 /* An offer that a queue takes no more holds up nothing: the file lies where it

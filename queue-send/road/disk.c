@@ -55,10 +55,8 @@ disk_use(struct send *s, struct message *m)
 {
 	int r;
 
-	if (is_gone(s, m)) {
-		queue_file_let_go(); /* the next file gets the number */
+	if (is_gone(s, m))
 		messages_close(&s->messages, m);
-	}
 	r = disk_open(s, m);
 	messages_use(&s->messages, m);
 	return r;

@@ -25,13 +25,10 @@ struct fetch {
 	const struct spool *sp;
 	usec_t arrival_wall;
 	uint8_t nonce;
-	bool keeps;                  /* of a delivery: what is read is used */
+	bool batch; /* recipients that come next, not an entry */
 	struct range ranges[RANGES]; /* to be read */
-	char *bytes[RANGES];         /* that are kept; NULL: none */
 	int fd;                      /* opened by the thread, or -1 */
 };
-
-_Static_assert(RANGES <= QUEUE_FILE_PARTS, "parts that are given");
 
 /* An entry that waits for its message. */
 struct fetch_wait {
@@ -43,21 +40,6 @@ struct fetch_wait {
 };
 
 /* ---- in a thread ---- */
-
-/* The bytes, for the loop; NULL: not all of them are there. */
-static char *
-keep_range(const struct spool_sys *sys, int fd, const struct range *r)
-{
-	char *bytes = malloc((size_t)r->len);
-
-	if (bytes != NULL &&
-	    sys->pread(fd, bytes, (size_t)r->len, (off_t)r->off) !=
-		(ssize_t)r->len) {
-		free(bytes);
-		bytes = NULL;
-	}
-	return bytes;
-}
 
 static void
 read_range(const struct spool_sys *sys, int fd, const struct range *r)
@@ -89,26 +71,15 @@ work(struct sync_task *task)
 	if (f->fd < 0)
 		f->fd =
 		    spool_open_file(f->sp, SPOOL_ACTIVE, task->inode, O_RDWR);
-	for (i = 0; f->fd >= 0 && i < RANGES; i++) {
-		const struct range *r = &f->ranges[i];
-
-		if (f->keeps && r->len > 0)
-			f->bytes[i] = keep_range(f->sp->sys, f->fd, r);
-		if (f->bytes[i] == NULL)
-			read_range(f->sp->sys, f->fd, r);
-	}
+	for (i = 0; f->fd >= 0 && i < RANGES; i++)
+		read_range(f->sp->sys, f->fd, &f->ranges[i]);
 	return 0;
 }
 
 static void
 drop(struct sync_task *task)
 {
-	struct fetch *f = (struct fetch *)(void *)task;
-	int i;
-
-	for (i = 0; i < RANGES; i++)
-		free(f->bytes[i]);
-	io_close(&f->fd);
+	io_close(&((struct fetch *)(void *)task)->fd);
 }
 
 /* ---- is it in memory? ---- */
@@ -152,7 +123,7 @@ static void ended(void *send, struct sync_task *task); /* below */
 
 static int
 begin(struct send *s, struct message *m, const struct range ranges[RANGES],
-    bool keeps)
+    bool batch)
 {
 	struct fetch *f = malloc(sizeof(*f));
 	int i, r;
@@ -162,7 +133,7 @@ begin(struct send *s, struct message *m, const struct range ranges[RANGES],
 	*f = (struct fetch){ .sp = &s->sp,
 		.arrival_wall = m->file.arrival_wall,
 		.nonce = m->file.nonce,
-		.keeps = keeps,
+		.batch = batch,
 		.fd = -1 };
 	sync_task_init(&f->task, work, drop, ended);
 	f->task.inode = m->inode;
@@ -186,10 +157,10 @@ begin(struct send *s, struct message *m, const struct range ranges[RANGES],
  * busy with another part. */
 static bool
 wait_for(struct send *s, struct message *m, const struct range wanted[RANGES],
-    const struct range read[RANGES], bool keeps)
+    const struct range read[RANGES], bool batch)
 {
 	return m->fetching ||
-	    (!is_in_memory(s, m, wanted) && begin(s, m, read, keeps) == 0);
+	    (!is_in_memory(s, m, wanted) && begin(s, m, read, batch) == 0);
 }
 
 /* As dispatch.c reads them: the recipients, and the content that goes along. */
@@ -253,22 +224,7 @@ must_wait(struct send *s, const struct sched_entry *e, const struct fetch *f)
 	ranges_of(m, e, queue_rcpt_ahead(e->nrcpts), wanted);
 	ranges_of(m, e, QUEUE_RCPT_CURSOR_BUF, read);
 	return (f == NULL || !covers(f, wanted)) &&
-	    wait_for(s, m, wanted, read, true);
-}
-
-/* The entry reads what the thread has read. */
-static void
-resume(struct send *s, const struct fetch_wait *w, const struct fetch *f)
-{
-	const int fd = ((const struct message *)w->entry->owner)->fd;
-	int i;
-
-	for (i = 0; fd >= 0 && i < RANGES; i++)
-		if (f->bytes[i] != NULL)
-			queue_file_give(fd, f->ranges[i].off, f->bytes[i],
-			    (size_t)f->ranges[i].len);
-	w->go_on(s, w->entry, w->has_why ? w->why : NULL);
-	queue_file_let_go();
+	    wait_for(s, m, wanted, read, false);
 }
 
 /* Entries of the message go on whose part was read. */
@@ -285,7 +241,7 @@ let_go_on(struct send *s, const struct message *m, const struct fetch *f)
 			STAILQ_INSERT_TAIL(&s->fetches.waits, w, link);
 			continue;
 		}
-		resume(s, w, f);
+		w->go_on(s, w->entry, w->has_why ? w->why : NULL);
 		free(w);
 	}
 }
@@ -300,7 +256,7 @@ take(struct send *s, struct message *m, struct fetch *f)
 		messages_rest(&s->messages, m, s->now);
 	}
 	if (m->list == LIST_FETCHING) {
-		m->fetched = !f->keeps; /* else another part was read */
+		m->fetched = f->batch; /* else another part was read */
 		messages_put(&s->messages, m, LIST_READING);
 	}
 	let_go_on(s, m, f);
@@ -342,7 +298,7 @@ fetch_batch(struct send *s, struct message *m)
 	}
 	if (fetches_are_full(s) && !m->fetching)
 		return !is_in_memory(s, m, ranges);
-	if (!wait_for(s, m, ranges, ranges, false))
+	if (!wait_for(s, m, ranges, ranges, true))
 		return false;
 	messages_put(&s->messages, m, LIST_FETCHING);
 	return true;

@@ -268,7 +268,6 @@ do_at_once(struct send *s, struct message *m, struct record *r)
 	const usec_t began = clock_mono();
 	struct record *copy;
 
-	queue_file_let_go(); /* marks may have changed since it was read */
 	(void)disk_open(s, m);
 	r->fd = m->fd;
 	record_work(r);

@@ -148,7 +148,7 @@ Test(passing, in_memory_the_file_goes_along_if_it_is_read_or_marked)
  * mutation: todo-proc/examine_task.c: count_pass() reads by another cursor. */
 Test(passing, recipients_of_a_large_file_go_along)
 {
-	static char content[2 * sizeof(struct queue_file_bytes)];
+	static char content[2 * 65536];
 	static const struct dsn_mail none;
 	uint64_t inode;
 
