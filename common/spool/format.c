@@ -117,8 +117,8 @@ format_record_len(const unsigned char in[FORMAT_RECORD])
 }
 
 void
-format_put_trailer(unsigned char out[QUEUE_FILE_TRAILER],
-    const struct queue_file *file, const struct format_sums *sums)
+format_put_trailer(
+    unsigned char out[QUEUE_FILE_TRAILER], const struct queue_file *file)
 {
 	memset(out, 0, QUEUE_FILE_TRAILER);
 	bytes_put_u64(out + AT_SIZE, file->size);
@@ -135,8 +135,8 @@ format_put_trailer(unsigned char out[QUEUE_FILE_TRAILER],
 	bytes_put_u32(out + AT_FLAGS, file->flags);
 	bytes_put_u32(out + AT_NONCE, file->nonce);
 	bytes_put_u32(out + AT_VERSION, file->version);
-	bytes_put_u32(out + AT_CRC_CONTENT, sums->content);
-	bytes_put_u32(out + AT_CRC_ENV, sums->env);
+	bytes_put_u32(out + AT_CRC_CONTENT, file->crc_content);
+	bytes_put_u32(out + AT_CRC_ENV, file->crc_env);
 	memcpy(out + AT_MAGIC, trailer_magic, MAGIC_LEN);
 	bytes_put_u32(out + AT_CRC, format_crc(0, out, AT_CRC));
 }
@@ -211,8 +211,8 @@ judge(const unsigned char in[QUEUE_FILE_TRAILER], const struct queue_file *f)
 }
 
 int
-format_get_trailer(const unsigned char in[QUEUE_FILE_TRAILER],
-    struct queue_file *ret_file, struct format_sums *ret_sums)
+format_get_trailer(
+    const unsigned char in[QUEUE_FILE_TRAILER], struct queue_file *ret_file)
 {
 	struct queue_file f = {
 		.size = bytes_get_u64(in + AT_SIZE),
@@ -227,6 +227,8 @@ format_get_trailer(const unsigned char in[QUEUE_FILE_TRAILER],
 		.arrival_wall = (usec_t)bytes_get_u64(in + AT_ARRIVAL),
 		.uid = bytes_get_u32(in + AT_UID),
 		.flags = bytes_get_u32(in + AT_FLAGS),
+		.crc_content = bytes_get_u32(in + AT_CRC_CONTENT),
+		.crc_env = bytes_get_u32(in + AT_CRC_ENV),
 		.nonce = in[AT_NONCE],
 		.version = in[AT_VERSION],
 	};
@@ -243,9 +245,5 @@ format_get_trailer(const unsigned char in[QUEUE_FILE_TRAILER],
 	if (r < 0)
 		return r;
 	*ret_file = f;
-	*ret_sums = (struct format_sums){
-		.content = bytes_get_u32(in + AT_CRC_CONTENT),
-		.env = bytes_get_u32(in + AT_CRC_ENV),
-	};
 	return 0;
 }

@@ -20,12 +20,6 @@
 	((uint32_t)(QUEUE_FILE_8BIT | QUEUE_FILE_EXPANDED | QUEUE_FILE_FINAL | \
 	    QUEUE_FILE_REPORT | QUEUE_FILE_RELEASED))
 
-/* The fields of the trailer that struct queue_file has not. */
-struct format_sums {
-	uint32_t content; /* CRC32C of header and content */
-	uint32_t env;     /* of envelope and recipients, marks as pending */
-};
-
 /* CRC32C (Castagnoli); crc is the value of the bytes before, 0 at first. */
 uint32_t format_crc(uint32_t crc, const void *data, size_t len);
 
@@ -36,11 +30,11 @@ void format_put_record(
     unsigned char out[FORMAT_RECORD], int type, int mark, size_t len);
 size_t format_record_len(const unsigned char in[FORMAT_RECORD]);
 
-void format_put_trailer(unsigned char out[QUEUE_FILE_TRAILER],
-    const struct queue_file *file, const struct format_sums *sums);
+void format_put_trailer(
+    unsigned char out[QUEUE_FILE_TRAILER], const struct queue_file *file);
 /* Checks all that can be checked without the rest of the file. */
-int format_get_trailer(const unsigned char in[QUEUE_FILE_TRAILER],
-    struct queue_file *ret_file, struct format_sums *ret_sums);
+int format_get_trailer(
+    const unsigned char in[QUEUE_FILE_TRAILER], struct queue_file *ret_file);
 
 /* -EBADMSG, and -EPERM; queue_file_reason() then returns the reason. */
 int format_damaged(const char *reason);

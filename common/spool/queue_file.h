@@ -71,11 +71,13 @@ struct queue_file {
 	uint64_t env_off, env_len;
 	uint64_t rcpt_off, rcpt_len;
 	uint32_t rcpt_count;
-	uint32_t queue;      /* number of the queue it was accepted for */
-	usec_t arrival_wall; /* when it was accepted */
-	uint32_t uid;        /* of the submitter */
-	uint32_t flags;      /* enum queue_file_flags */
-	uint8_t nonce;       /* of the queue id */
+	uint32_t queue;       /* number of the queue it was accepted for */
+	usec_t arrival_wall;  /* when it was accepted */
+	uint32_t uid;         /* of the submitter */
+	uint32_t flags;       /* enum queue_file_flags */
+	uint32_t crc_content; /* CRC32C of header and content */
+	uint32_t crc_env;     /* of envelope and recipients, marks as pending */
+	uint8_t nonce;        /* of the queue id */
 	uint8_t version;
 };
 
@@ -86,10 +88,9 @@ struct queue_file_writer {
 	int fd;
 	struct queue_file file; /* arrival_wall, queue, uid, nonce: set by the
 				   caller after init and before finish */
-	uint32_t crc_content, crc_env;
-	uint64_t max_content; /* 0: no limit */
-	int phase, error;     /* private; the first error sticks */
-	bool may_wish;        /* private: a wish may follow */
+	uint64_t max_content;   /* 0: no limit */
+	int phase, error;       /* private; the first error sticks */
+	bool may_wish;          /* private: a wish may follow */
 	struct buf out;
 };
 

@@ -30,55 +30,23 @@ queue_file_content(int fd, uint64_t content_off, void *out, size_t len)
 	return read_exact(fd, out, len, content_off);
 }
 
-static int
-find_size(int fd, uint64_t *ret_size)
-{
-	struct stat st;
-
-	if (fstat(fd, &st) < 0)
-		return -errno;
-	if (!S_ISREG(st.st_mode))
-		return format_damaged("not a regular file");
-	*ret_size = (uint64_t)st.st_size;
-	return 0;
-}
-
-static int
-read_trailer_at(int fd, uint64_t size, struct queue_file *ret_file,
-    struct format_sums *ret_sums)
+int
+queue_file_trailer(int fd, uint64_t size, struct queue_file *ret_file)
 {
 	unsigned char trailer[QUEUE_FILE_TRAILER];
+	struct queue_file file;
 	int r;
 
 	if (size < SIZE_MIN)
 		return format_damaged("no trailer: file too short");
 	r = read_exact(fd, trailer, sizeof(trailer), size - sizeof(trailer));
 	if (r == 0)
-		r = format_get_trailer(trailer, ret_file, ret_sums);
-	if (r == 0 && ret_file->size != size)
+		r = format_get_trailer(trailer, &file);
+	if (r == 0 && file.size != size)
 		r = format_damaged("file is not as long as its trailer says");
-	return r;
-}
-
-int
-queue_file_trailer(int fd, uint64_t size, struct queue_file *ret_file)
-{
-	struct queue_file file;
-	struct format_sums sums;
-	int r = read_trailer_at(fd, size, &file, &sums);
-
 	if (r == 0)
 		*ret_file = file;
 	return r;
-}
-
-static int
-read_trailer(int fd, struct queue_file *ret_file, struct format_sums *ret_sums)
-{
-	uint64_t size = 0;
-	int r = find_size(fd, &size);
-
-	return r < 0 ? r : read_trailer_at(fd, size, ret_file, ret_sums);
 }
 
 int
@@ -86,9 +54,14 @@ queue_file_read(int fd, struct queue_file *ret_file)
 {
 	unsigned char header[QUEUE_FILE_HEADER];
 	struct queue_file file;
-	struct format_sums sums;
-	int r = read_trailer(fd, &file, &sums);
+	struct stat st;
+	int r;
 
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	if (!S_ISREG(st.st_mode))
+		return format_damaged("not a regular file");
+	r = queue_file_trailer(fd, (uint64_t)st.st_size, &file);
 	if (r == 0)
 		r = read_exact(fd, header, sizeof(header), 0);
 	if (r == 0)
@@ -225,46 +198,28 @@ sum_envelope(int fd, const struct queue_file *file, uint32_t *ret_crc)
 	return 0;
 }
 
-/* The sums in the trailer of a file that has not changed its size. */
-static int
-read_sums(int fd, const struct queue_file *file, struct format_sums *ret_stored)
-{
-	struct queue_file now;
-	int r = read_trailer(fd, &now, ret_stored);
-
-	return r == 0 && now.size != file->size
-	    ? format_damaged("file has changed since it was opened")
-	    : r;
-}
-
 int
 queue_file_sum(
     int fd, const struct queue_file *file, struct queue_file_sums *ret_sums)
 {
-	struct format_sums stored;
-	int r = read_sums(fd, file, &stored);
+	int r = sum_content(fd, file, &ret_sums->content);
 
-	if (r == 0)
-		r = sum_content(fd, file, &ret_sums->content);
 	if (r < 0)
 		return r;
-	ret_sums->content_is_right = ret_sums->content == stored.content;
+	ret_sums->content_is_right = ret_sums->content == file->crc_content;
 	r = sum_envelope(fd, file, &ret_sums->env);
 	if (r == 0)
-		ret_sums->envelope_is_right = ret_sums->env == stored.env;
+		ret_sums->envelope_is_right = ret_sums->env == file->crc_env;
 	return r;
 }
 
 int
 queue_file_verify_envelope(int fd, const struct queue_file *file)
 {
-	struct format_sums stored;
 	uint32_t crc = 0;
-	int r = read_sums(fd, file, &stored);
+	int r = sum_envelope(fd, file, &crc);
 
-	if (r == 0)
-		r = sum_envelope(fd, file, &crc);
-	return r == 0 && crc != stored.env
+	return r == 0 && crc != file->crc_env
 	    ? format_damaged(QUEUE_FILE_WRONG_ENVELOPE)
 	    : r;
 }
@@ -272,13 +227,10 @@ queue_file_verify_envelope(int fd, const struct queue_file *file)
 int
 queue_file_verify(int fd, const struct queue_file *file)
 {
-	struct format_sums stored;
 	uint32_t crc = 0;
-	int r = read_sums(fd, file, &stored);
+	int r = sum_content(fd, file, &crc);
 
-	if (r == 0)
-		r = sum_content(fd, file, &crc);
-	if (r == 0 && crc != stored.content)
+	if (r == 0 && crc != file->crc_content)
 		r = format_damaged(QUEUE_FILE_WRONG_CONTENT);
 	return r < 0 ? r : queue_file_verify_envelope(fd, file);
 }

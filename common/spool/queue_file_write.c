@@ -83,7 +83,7 @@ queue_file_writer_init(struct queue_file_writer *w, const struct spool_sys *sys,
 	if (buf_reserve(&w->out, BUFFER_SIZE) < 0)
 		return fail(w, -ENOMEM);
 	format_put_header(header);
-	w->crc_content = format_crc(0, header, sizeof(header));
+	w->file.crc_content = format_crc(0, header, sizeof(header));
 	w->file.content_off = sizeof(header);
 	return put(w, header, sizeof(header));
 }
@@ -122,7 +122,7 @@ queue_file_add_content(
 		return fail(w, -EFBIG);
 	if (has_8bit(data, len))
 		w->file.flags |= QUEUE_FILE_8BIT;
-	w->crc_content = format_crc(w->crc_content, data, len);
+	w->file.crc_content = format_crc(w->file.crc_content, data, len);
 	w->file.content_len = total;
 	return put(w, data, len);
 }
@@ -136,7 +136,7 @@ put_record(struct queue_file_writer *w, int type, int mark, const char *text,
 	format_put_record(record, type, mark, len);
 	memcpy(record + FORMAT_RECORD, text, len);
 	len += FORMAT_RECORD;
-	w->crc_env = format_crc(w->crc_env, record, len);
+	w->file.crc_env = format_crc(w->file.crc_env, record, len);
 	return put(w, record, len);
 }
 
@@ -237,7 +237,6 @@ int
 queue_file_finish(struct queue_file_writer *w)
 {
 	unsigned char trailer[QUEUE_FILE_TRAILER];
-	struct format_sums sums = { w->crc_content, w->crc_env };
 	struct queue_file *f = &w->file;
 	int r;
 
@@ -247,7 +246,7 @@ queue_file_finish(struct queue_file_writer *w)
 		return fail(w, -EDESTADDRREQ);
 	ASSERT(w->phase == PHASE_RCPTS);
 	f->size = f->rcpt_off + f->rcpt_len + sizeof(trailer);
-	format_put_trailer(trailer, f, &sums);
+	format_put_trailer(trailer, f);
 	w->phase = PHASE_FINISHED;
 	r = put(w, trailer, sizeof(trailer));
 	return r < 0 ? r : flush(w);
@@ -257,11 +256,13 @@ int
 queue_file_renew(const struct spool_sys *sys, int fd,
     const struct queue_file *file, const struct queue_file_sums *sums)
 {
-	const struct format_sums renewed = { sums->content, sums->env };
+	struct queue_file renewed = *file;
 	unsigned char trailer[QUEUE_FILE_TRAILER];
 	ssize_t n;
 
-	format_put_trailer(trailer, file, &renewed);
+	renewed.crc_content = sums->content;
+	renewed.crc_env = sums->env;
+	format_put_trailer(trailer, &renewed);
 	do
 		n = sys->pwrite(fd, trailer, sizeof(trailer),
 		    (off_t)(file->size - sizeof(trailer)));
