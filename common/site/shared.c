@@ -4,8 +4,7 @@
 #include "site/shared_parts.h"
 
 static struct site *
-shared_open(
-    void *table, uint32_t transport, const char *name, usec_t now UNUSED)
+shared_open(void *table, uint32_t transport, const char *name, usec_t now)
 {
 	struct shared *s = table;
 	struct shared_handle *h;
@@ -14,8 +13,10 @@ shared_open(
 	h = shared_handle_get(s, transport, name);
 	if (h == NULL)
 		return NULL;
-	if (h->opens++ == 0)
+	if (h->opens++ == 0) {
 		h->user = NULL;
+		h->opened_at = now;
+	}
 	return shared_handle_site(h);
 }
 

@@ -38,13 +38,15 @@ slot_reopen_due(struct shared_access *a)
 		slot_reopen(a);
 }
 
-/* The time since the slot was used; an impossible one counts as now. */
+/* The time for which the slot was not used before the site was opened here:
+ * mail of an open site may wait for an agent. An impossible one is 0. */
 static usec_t
 slot_age(const struct shared_access *a)
 {
 	const usec_t used = a->set->used[a->index];
+	const usec_t until = a->h->opens > 0 ? a->h->opened_at : a->now;
 
-	return used < 0 || used > a->now ? 0 : a->now - used;
+	return used < 0 || used > until ? 0 : until - used;
 }
 
 static void

@@ -255,6 +255,7 @@ struct shared_handle {
 	struct site_view seen;            /* as it was last looked at */
 	char *why;                        /* of seen; memory for one, or NULL */
 	usec_t granted_at;                /* time of the grant; 0: none */
+	usec_t opened_at;                 /* while opens > 0 */
 	usec_t gained_at; /* when a place was last taken that was not kept */
 	uint32_t opens, held, set;
 	uint32_t kept; /* of held: without a delivery, for the next one */

@@ -151,6 +151,36 @@ Test(site_shared_slot, names_compare_without_case_between_queues)
 	scratch_end(&t);
 }
 
+/* mutation: slot_age() up to now, also while the site is open */
+Test(site_shared_slot, what_is_learned_outlives_a_long_wait)
+{
+	struct site_params p = plain;
+	struct scratch t;
+	struct site *site;
+	struct end e;
+
+	p.positive = (struct window_feedback){ 1, WINDOW_FIXED };
+	scratch_begin(&t, 64, 1);
+	end_begin(&e, &t, 1, &p);
+	site = end_site(&e, "a", 0);
+	end_take(&e, site, 0);
+	end_done(&e, site, SITE_DELIVERED, 0);
+	cr_expect_eq(end_view(&e, site).window, 3);
+	/* The mail of an open destination waits for an agent. */
+	cr_expect_eq(e.f->state(e.table, site, 3 * MAX), SITE_ROOM);
+	cr_expect_eq(end_view(&e, site).window, 3, "it was open");
+	e.f->close(e.table, site, 3 * MAX);
+	site = end_site(&e, "a", 5 * MAX);
+	cr_expect_eq(e.f->state(e.table, site, 6 * MAX), SITE_ROOM);
+	cr_expect_eq(end_view(&e, site).window, 3, "idle for twice MAX");
+	e.f->close(e.table, site, 6 * MAX);
+	site = end_site(&e, "a", 8 * MAX + 1);
+	cr_expect_eq(e.f->state(e.table, site, 8 * MAX + 1), SITE_ROOM);
+	cr_expect_eq(end_view(&e, site).window, 2, "idle for longer");
+	end_close(&e);
+	scratch_end(&t);
+}
+
 /* What one queue learns holds for all. */
 Test(site_shared_slot, what_is_learned_is_common)
 {
