@@ -6,14 +6,16 @@
 #include <stdlib.h>
 
 #include "qsim/simulate_parts.h"
+#include "site/shared.h"
 
-#define IDLE_SITES_MAX 1000000
+/* So many slots for each destination that no set of slots is full. */
+#define SLOTS_EACH     4
 #define PROGRESS_EVERY 4096 /* deliveries */
 
 struct run {
 	const struct scenario *sc;
 	const struct simulate_watch *watch;
-	struct local *sites;
+	struct shared *sites;
 	struct sched *sched;
 	struct servers *servers;
 	struct heap heap;
@@ -68,11 +70,33 @@ compare_times(const void *a, const void *b, void *scenario)
 	return x < y ? -1 : x > y;
 }
 
+/* Where the recipient is the destination, there are as many as recipients. */
+static uint32_t
+slots_for(const struct scenario *sc, const struct conf *conf)
+{
+	uint64_t names = sc->ndestinations, slots;
+	uint32_t i;
+
+	for (i = 0; i < sc->nrcpts; i++)
+		if (conf->transports[sc->rcpts[i].transport]
+			.sched.destination_recipient_limit == 1)
+			names += sc->rcpts[i].count;
+	slots = SLOTS_EACH * names + 1;
+	return slots < SHARED_SLOTS_MAX ? (uint32_t)slots : SHARED_SLOTS_MAX;
+}
+
 static int
 new_sched(struct run *run, const struct conf *conf, uint64_t seed)
 {
 	struct sched_transport_params transports[CONF_TRANSPORTS_MAX];
-	struct site_params params[CONF_TRANSPORTS_MAX];
+	struct site_params sites[CONF_TRANSPORTS_MAX];
+	const char *names[CONF_TRANSPORTS_MAX];
+	const struct shared_params params = {
+		.sites = sites,
+		.names = names,
+		.count = conf->ntransports,
+		.backoff = conf->backoff,
+	};
 	const struct sched_watch watch = {
 		.ctx = run,
 		.selected = keep_decision,
@@ -83,13 +107,14 @@ new_sched(struct run *run, const struct conf *conf, uint64_t seed)
 
 	for (i = 0; i < conf->ntransports; i++) {
 		transports[i] = conf->transports[i].sched;
-		conf_site_params(conf, i, &params[i]);
+		conf_site_params(conf, i, &sites[i]);
+		names[i] = conf->transports[i].name;
 	}
-	r = local_new(params, conf->ntransports, &conf->backoff, IDLE_SITES_MAX,
-	    seed, &run->sites);
+	r = shared_new_alone(
+	    &params, slots_for(run->sc, conf), seed, &run->sites);
 	if (r == 0)
 		r = sched_new(&conf->sched, transports, conf->ntransports,
-		    local_table(run->sites), &run->sched);
+		    shared_table(run->sites), &run->sched);
 	if (r == 0)
 		sched_set_watch(run->sched, &watch);
 	return r;
@@ -141,8 +166,7 @@ end(struct run *run)
 	servers_free(&run->servers);
 	if (run->sched != NULL)
 		sched_free(&run->sched);
-	if (run->sites != NULL)
-		local_free(&run->sites);
+	shared_free(&run->sites);
 }
 
 /* ---- messages ---- */
@@ -340,6 +364,15 @@ next_end(const struct run *run)
 	return d == NULL ? USEC_NEVER : d->ends;
 }
 
+static void
+on_ready(void *ctx, void *destination)
+{
+	struct run *run = ctx;
+
+	sched_site_ready(run->sched, destination, run->now);
+}
+
+/* One queue alone has the table, so no place becomes free between events. */
 static int
 step(struct run *run)
 {
@@ -349,6 +382,7 @@ step(struct run *run)
 		r = arrive(run, run->order[run->next++]);
 	while (r == 0 && next_end(run) == run->now)
 		r = end_first(run);
+	(void)shared_work(run->sites, run->now, on_ready, run);
 	if (r == 0)
 		r = defer_dead(run);
 	return r == 0 ? select_all(run) : r;

@@ -23,6 +23,7 @@
 #include "site/site.h"
 
 #define SHARED_SET_SLOTS 32
+#define SHARED_SLOTS_MAX (UINT32_C(1) << 21)
 
 /* ---- supervisor ---- */
 
@@ -84,6 +85,11 @@ struct shared;
  * spreads. */
 int shared_new(const struct shared_params *params, uint64_t seed,
     struct shared **ret_shared);
+/* With a table of so many slots that no other process has and that has no name,
+ * as simulations and tests want it: the same parameters, seed and calls give
+ * the same results. -EINVAL: slots is 0 or too large. */
+int shared_new_alone(const struct shared_params *params, uint32_t slots,
+    uint64_t seed, struct shared **ret_shared);
 /* All places are given back, no site is waited for, the member is free. */
 void shared_free(struct shared **shared);
 /* Called before shared_free(): all of that is left undone, since there may

@@ -35,7 +35,6 @@
 #define SHARED_MAGIC       UINT64_C(0x31534554495351) /* "QSITES1" */
 #define SHARED_VERSION     4
 #define SHARED_MEMBERS_MAX 256
-#define SHARED_SLOTS_MAX   (UINT32_C(1) << 21)
 
 /* More places than a queue can hold: damage. */
 #define BUSY_MOST          (UINT32_C(1) << 20)

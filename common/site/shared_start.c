@@ -1,6 +1,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "ipc/mapping.h"
@@ -228,6 +229,36 @@ shared_attach(struct shared *shared, int fd, uint32_t queue,
 	}
 	return shared_attach_segment(
 	    shared, &seg, shared_member_owner(queue, generation), now);
+}
+
+static int
+attach_alone(struct shared *s, uint32_t slots)
+{
+	const struct shared_shape shape = { .slots = slots, .members = 1 };
+	const struct shared_owner owner = { (uid_t)-1, (gid_t)-1 };
+	const struct shared_id id = { .secret = s->secret };
+	int fd, r = shared_renew(NULL, &shape, &owner, &id, &fd);
+
+	if (r < 0)
+		return r;
+	r = shared_open_up(fd);
+	if (r == 0)
+		r = shared_attach(s, fd, 0, 0, 0);
+	close(fd);
+	return r;
+}
+
+int
+shared_new_alone(const struct shared_params *params, uint32_t slots,
+    uint64_t seed, struct shared **ret_shared)
+{
+	int r = shared_new(params, seed, ret_shared);
+
+	if (r == 0)
+		r = attach_alone(*ret_shared, slots);
+	if (r < 0)
+		shared_free(ret_shared);
+	return r;
 }
 
 const struct site_table *

@@ -172,8 +172,11 @@ shared_wake_members(
 			c = shared_segment_member(&s->seg, member);
 			__atomic_fetch_or(&c->bits[set / 64],
 			    UINT64_C(1) << set % 64, __ATOMIC_RELEASE);
-			word_wake(&c->word);
 			s->figures.wakes++;
+			if (member == s->member) /* needs no thread */
+				shared_waker_kick(&s->waker);
+			else
+				word_wake(&c->word);
 		}
 	}
 }
