@@ -1,7 +1,6 @@
-/* site/rules.h - the rules that the table of one process (local.c) and the
- * shared one (shared.c) have in common: how long a dead destination rests, what
- * it is after that; pure. How failures are counted until it is dead says
- * window.h. docs/SCHEDULING.md, sections 2 and 3.
+/* site/rules.h - how long a dead destination rests, and how long an idle one is
+ * remembered; pure. window.h counts failures until a destination is dead.
+ * docs/SCHEDULING.md, sections 2 and 3.
  */
 #ifndef SITE_RULES_H
 #define SITE_RULES_H

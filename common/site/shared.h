@@ -96,7 +96,9 @@ void shared_free(struct shared **shared);
  * still be connections. The member stays as it is until it is forgotten. */
 void shared_abandon(struct shared *shared);
 const struct site_table *shared_table(const struct shared *shared);
-/* As local_configure(); names stay as they were. */
+/* New parameters, by index; names stay as they were. A window is cut to a new
+ * limit when the site is used next. -EINVAL for another count. Then
+ * sched_configure(). */
 int shared_configure(struct shared *shared, const struct shared_params *params);
 
 /* From now on in the segment of fd, which stays the caller's: the first one, or

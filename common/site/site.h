@@ -1,9 +1,7 @@
 /* site/site.h - what is known of a destination: its window, how many
  * deliveries it has, whether it is dead. Rules: docs/SCHEDULING.md, 2 and 3.
  *
- * The scheduler reaches sites through struct site_table only. local_new()
- * makes the table that lives in this process; one that several queues share
- * has the same functions. Pure: no clock, no I/O, the caller passes the time.
+ * The caller passes the time.
  *
  *	(room ◀──▶ full) ──failures──▶ dead ──time, success, flush──▶ room
  *
@@ -97,22 +95,5 @@ struct site_table {
 	/* Every dead site opens. */
 	void (*flush)(void *table, usec_t now);
 };
-
-/* The table of one process. seed: of the random spread; the same seed and
- * calls give the same times. idle_max: closed sites that are remembered. The
- * least recently used is forgotten first, and each that was idle for twice
- * maximal_backoff_time and is not dead: mail that was deferred for the longest
- * time still finds what its destination has learned. */
-struct local;
-int local_new(const struct site_params *params, uint32_t count,
-    const struct site_backoff *backoff, uint32_t idle_max, uint64_t seed,
-    struct local **ret_local);
-/* With no site open. */
-void local_free(struct local **sites);
-const struct site_table *local_table(const struct local *sites);
-/* New parameters, by index: windows are cut to new limits at once; what was
- * learned stays. -EINVAL for another count. Then sched_configure(). */
-int local_configure(struct local *sites, const struct site_params *params,
-    uint32_t count, const struct site_backoff *backoff);
 
 #endif

@@ -9,9 +9,10 @@ $(B)/tests/bench/decide: $(call decide_o,$(STEPS_only)) $(LIB)
 	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(LDLIBS)
 
 # The same, measured by steps (tests/bench/sched/steps.c): the scheduler and its
-# table of one process, built so that each basic block calls a function.
-STEPS_c := $(wildcard common/sched/*.c common/site/local*.c) \
-    common/site/rules.c common/site/window.c common/base/pages.c \
+# table of destinations, built so that each basic block calls a function. The
+# steps of the thread that wakes a process depend on time.
+STEPS_c := $(filter-out %/shared_waker.c, \
+    $(wildcard common/sched/*.c common/site/*.c)) common/base/pages.c \
     common/base/slab.c
 STEPS_o := $(STEPS_c:%.c=$(B)/steps/%.o)
 

@@ -23,6 +23,13 @@ bench_check(int r)
 	}
 }
 
+/* So many for each destination with deliveries that no set of slots is full. */
+static uint32_t
+slots_for(uint32_t agents)
+{
+	return 4 * (agents < BENCH_SITES_MOST ? agents : BENCH_SITES_MOST);
+}
+
 void
 bench_open(struct bench *b, const struct policy *p)
 {
@@ -35,6 +42,8 @@ bench_open(struct bench *b, const struct policy *p)
 	};
 	const struct site_backoff backoff = { 300 * USEC_PER_SEC,
 		4000 * USEC_PER_SEC, 10 };
+	static const char *const name = "smtp";
+	const struct shared_params table = { &site, &name, 1, backoff };
 	const struct sched_params params = { UINT32_MAX, 10, 20000 };
 	const struct sched_transport_params transport = {
 		.process_limit = p->agents,
@@ -51,9 +60,10 @@ bench_open(struct bench *b, const struct policy *p)
 
 	*b = (struct bench){ .agents = p->agents };
 	b->flying = bench_need(calloc(p->agents, sizeof(struct sched_entry *)));
-	bench_check(local_new(&site, 1, &backoff, 1000, 1, &b->sites));
 	bench_check(
-	    sched_new(&params, &transport, 1, local_table(b->sites), &b->s));
+	    shared_new_alone(&table, slots_for(p->agents), 1, &b->sites));
+	bench_check(
+	    sched_new(&params, &transport, 1, shared_table(b->sites), &b->s));
 }
 
 /* From the end of one selection to that of the next, with one delivery that

@@ -3,6 +3,11 @@
 #define TESTS_BENCH_SCHED_BENCH_H
 
 #include "sched/sched.h"
+#include "site/shared.h"
+
+/* Destinations that have deliveries at the same time: more would take a
+ * gigabyte of shared memory. */
+#define BENCH_SITES_MOST 100000
 
 /* Mail that has arrived: see clock.c. */
 struct bench_arrivals {
@@ -10,7 +15,7 @@ struct bench_arrivals {
 };
 
 struct bench {
-	struct local *sites;
+	struct shared *sites;
 	struct sched *s;
 	struct sched_entry **flying; /* ring, in the order of selection */
 	uint32_t agents, first, count;

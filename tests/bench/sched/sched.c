@@ -197,8 +197,9 @@ const struct bench_case bench_usual[] = {
 	    personal, bench_drain, 0, 0 },
 	{ "singles", "N messages of one recipient", singles, bench_drain, 0,
 	    0 },
-	{ "full", "N destinations with full windows and one free", full,
-	    drain_free, 0, 0 },
+	{ "full",
+	    "N destinations with full windows and one free, 100000 at most",
+	    full, drain_free, BENCH_SITES_MOST, 0 },
 	{ "slow", "N jobs blocked behind one slow destination, ten others busy",
 	    slow, drain_slow, 0, 0 },
 	{ "stream",
@@ -217,7 +218,7 @@ bench_close(struct bench *b)
 	b->left = UINT64_MAX;
 	bench_drain(b);
 	sched_free(&b->s);
-	local_free(&b->sites);
+	shared_free(&b->sites);
 	free(b->flying);
 }
 

@@ -3,6 +3,8 @@
 
 #include <criterion/criterion.h>
 
+#include "sched_table.h"
+
 static const struct sched_params params = { 1000, 1, 1000 };
 static const struct sched_transport_params transport = {
 	.process_limit = 100,
@@ -68,14 +70,14 @@ deliver(struct sched *s, const char *want, const char *name, usec_t now)
 Test(sched_candidate, has_the_best_score_now)
 {
 	struct sched_message *m[3];
-	struct local *sites = NULL;
+	struct shared *sites = NULL;
 	struct sched *s = NULL;
 	size_t i, k;
 
 	for (i = 0; i < ARRAY_LEN(cases); i++) {
-		cr_assert_eq(local_new(&site, 1, &backoff, 10, 1, &sites), 0);
+		cr_assert_eq(table_new(&site, 1, &backoff, &sites), 0);
 		cr_assert_eq(
-		    sched_new(&params, &transport, 1, local_table(sites), &s),
+		    sched_new(&params, &transport, 1, shared_table(sites), &s),
 		    0);
 		m[0] = message(s, "bulk", 20, 0);
 		m[1] = message(s, "first", cases[i].first, 0);
@@ -86,6 +88,6 @@ Test(sched_candidate, has_the_best_score_now)
 		for (k = 0; k < ARRAY_LEN(m); k++)
 			sched_message_free(&m[k]);
 		sched_free(&s);
-		local_free(&sites);
+		shared_free(&sites);
 	}
 }

@@ -5,7 +5,9 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
-static struct local *sites;
+#include "sched_table.h"
+
+static struct shared *sites;
 
 /* Windows of one delivery, entries of one recipient, no preemption. */
 static struct sched *
@@ -26,9 +28,9 @@ make(void)
 	const struct site_backoff backoff = { 1, 1, 0 };
 	struct sched *s = NULL;
 
-	cr_assert_eq(local_new(&site, 1, &backoff, 10, 1, &sites), 0);
+	cr_assert_eq(table_new(&site, 1, &backoff, &sites), 0);
 	cr_assert_eq(
-	    sched_new(&params, &transport, 1, local_table(sites), &s), 0);
+	    sched_new(&params, &transport, 1, shared_table(sites), &s), 0);
 	return s;
 }
 
@@ -37,7 +39,7 @@ unmake(struct sched **s)
 {
 	sched_check(*s);
 	sched_free(s);
-	local_free(&sites);
+	shared_free(&sites);
 }
 
 /* A batch with one recipient at each of these destinations, of one letter. */

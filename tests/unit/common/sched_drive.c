@@ -1,4 +1,5 @@
 #include "sched_drive.h"
+#include "sched_table.h"
 #include "sched/parts.h"
 
 #include <criterion/criterion.h>
@@ -13,7 +14,7 @@ drive_configure(struct drive *d)
 	if (d->elsewhere != NULL)
 		d->elsewhere->configure(d);
 	else
-		cr_assert_eq(local_configure(d->sites, d->site_params,
+		cr_assert_eq(table_configure(d->sites, d->site_params,
 				 d->ntransports, &d->backoff),
 		    0);
 	cr_assert_eq(sched_configure(d->sched, &d->params, d->transports,
@@ -370,10 +371,10 @@ sites_begin(struct drive *d)
 {
 	if (d->elsewhere != NULL)
 		return d->elsewhere->begin(d);
-	cr_assert_eq(local_new(d->site_params, d->ntransports, &d->backoff,
-			 drive_dice(d, 0, 5), d->dice, &d->sites),
+	cr_assert_eq(
+	    table_new(d->site_params, d->ntransports, &d->backoff, &d->sites),
 	    0);
-	return local_table(d->sites);
+	return shared_table(d->sites);
 }
 
 void
@@ -394,6 +395,14 @@ drive_begin(struct drive *d, const struct drive_style *style)
 	if (d->dice / 2 % 2 != 0)
 		d->sched->segment_most = 3;
 	sched_set_watch(d->sched, &watch);
+}
+
+static void
+on_ready(void *ctx, void *destination)
+{
+	struct drive *d = ctx;
+
+	sched_site_ready(d->sched, destination, d->now);
 }
 
 void
@@ -426,6 +435,8 @@ drive_step(struct drive *d)
 	for (i = 0; n >= acts[i].weight; i++)
 		n -= acts[i].weight;
 	acts[i].act(d);
+	if (d->sites != NULL)
+		(void)shared_work(d->sites, d->now, on_ready, d);
 	compare(d);
 }
 
@@ -485,5 +496,5 @@ drive_end(struct drive *d)
 	sched_free(&d->sched);
 	if (d->elsewhere != NULL)
 		d->elsewhere->end(d);
-	local_free(&d->sites);
+	shared_free(&d->sites);
 }

@@ -5,9 +5,11 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "sched_table.h"
+
 static const struct sched_params params = { 1000000, 1, 1000 };
 static const struct site_backoff backoff = { 1, 1, 0 };
-static struct local *sites;
+static struct shared *sites;
 static struct sched *s;
 
 static struct sched_transport_params transport = {
@@ -27,9 +29,9 @@ static const struct site_params site = {
 static void
 start(void)
 {
-	cr_assert_eq(local_new(&site, 1, &backoff, 10, 1, &sites), 0);
+	cr_assert_eq(table_new(&site, 1, &backoff, &sites), 0);
 	cr_assert_eq(
-	    sched_new(&params, &transport, 1, local_table(sites), &s), 0);
+	    sched_new(&params, &transport, 1, shared_table(sites), &s), 0);
 }
 
 static void
@@ -37,7 +39,7 @@ end(void)
 {
 	sched_check(s);
 	sched_free(&s);
-	local_free(&sites);
+	shared_free(&sites);
 }
 
 TestSuite(sched_explain, .init = start, .fini = end);

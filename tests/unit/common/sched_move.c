@@ -1,12 +1,13 @@
 /* Destinations that next hops share, and entries that move there. */
 #include "sched/sched.h"
-#include "site/local.h"
 
 #include <criterion/criterion.h>
 
+#include "sched_table.h"
+
 static const struct sched_params params = { 1000000, 1, 1000 };
 static const struct site_backoff backoff = { 1, 1, 0 };
-static struct local *sites;
+static struct shared *sites;
 
 static struct sched *
 make(void)
@@ -24,9 +25,9 @@ make(void)
 	};
 	struct sched *s = NULL;
 
-	cr_assert_eq(local_new(&site, 1, &backoff, 10, 1, &sites), 0);
+	cr_assert_eq(table_new(&site, 1, &backoff, &sites), 0);
 	cr_assert_eq(
-	    sched_new(&params, &transport, 1, local_table(sites), &s), 0);
+	    sched_new(&params, &transport, 1, shared_table(sites), &s), 0);
 	return s;
 }
 
@@ -34,7 +35,7 @@ static void
 unmake(struct sched **s)
 {
 	sched_free(s);
-	local_free(&sites);
+	shared_free(&sites);
 }
 
 static struct sched_message *

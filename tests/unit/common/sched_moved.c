@@ -6,6 +6,8 @@
 
 #include <criterion/criterion.h>
 
+#include "sched_table.h"
+
 #define MESSAGES     800 /* at the same time */
 #define DESTINATIONS 12
 #define SLOW         8 /* from that one on */
@@ -18,7 +20,7 @@ struct world {
 	uint64_t dice;
 	usec_t now;
 	struct sched *s;
-	struct local *sites;
+	struct shared *sites;
 	struct transport *t;
 	struct sched_message *messages[MESSAGES]; /* or NULL */
 	struct sched_entry *running[4 * DESTINATIONS];
@@ -275,9 +277,10 @@ begin(struct world *w)
 	};
 	const struct site_backoff backoff = { 1, 1, 0 };
 
-	cr_assert_eq(local_new(&site, 1, &backoff, 10, 1, &w->sites), 0);
+	cr_assert_eq(table_new(&site, 1, &backoff, &w->sites), 0);
 	cr_assert_eq(
-	    sched_new(&params, &transport, 1, local_table(w->sites), &w->s), 0);
+	    sched_new(&params, &transport, 1, shared_table(w->sites), &w->s),
+	    0);
 	sched_set_watch(w->s, &watch);
 	w->t = &w->s->transports[0];
 	if (roll(w, 0, 2) > 0)
@@ -299,7 +302,7 @@ end(struct world *w)
 		if (w->messages[i] != NULL)
 			sched_message_free(&w->messages[i]);
 	sched_free(&w->s);
-	local_free(&w->sites);
+	shared_free(&w->sites);
 }
 
 Test(sched_moved, candidates_are_those_of_a_walk)

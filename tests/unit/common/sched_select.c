@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "sched_table.h"
+
 /* Without preemption, with windows as wide as their limits that no failure
  * makes smaller. */
 struct limits {
@@ -20,7 +22,7 @@ static const struct limits two[] = {
 
 static const struct sched_params params = { 1000000, 1, 1000 };
 static const struct site_backoff backoff = { 1, 1, 0 };
-static struct local *sites;
+static struct shared *sites;
 
 static void
 fill(const struct limits *l, uint32_t count,
@@ -53,9 +55,9 @@ make(const struct limits *l, uint32_t count)
 	struct sched *s = NULL;
 
 	fill(l, count, transport, site);
-	cr_assert_eq(local_new(site, count, &backoff, 10, 1, &sites), 0);
+	cr_assert_eq(table_new(site, count, &backoff, &sites), 0);
 	cr_assert_eq(
-	    sched_new(&params, transport, count, local_table(sites), &s), 0);
+	    sched_new(&params, transport, count, shared_table(sites), &s), 0);
 	return s;
 }
 
@@ -67,7 +69,7 @@ configure(struct sched *s, const struct limits *l, uint32_t count)
 	int r;
 
 	fill(l, count, transport, site);
-	r = local_configure(sites, site, count, &backoff);
+	r = table_configure(sites, site, count, &backoff);
 	return r < 0 ? r : sched_configure(s, &params, transport, count, 0);
 }
 
@@ -76,7 +78,7 @@ unmake(struct sched **s)
 {
 	sched_check(*s);
 	sched_free(s);
-	local_free(&sites);
+	shared_free(&sites);
 }
 
 static struct sched_message *

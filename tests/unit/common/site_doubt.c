@@ -1,5 +1,5 @@
 /* Doubted ends: sessions that are lost in the middle, and whether they count
- * against the destination. Both tables. */
+ * against the destination. */
 #include <criterion/criterion.h>
 
 #include "site_shared_scratch.h"
@@ -12,7 +12,7 @@ Test(site_doubt, N44_one_message_kills_no_destination)
 	struct site *a;
 	int i;
 
-	begin(&t, &plain, &exact, 10, 1);
+	begin(&t, &plain, &exact, 1);
 	a = open_at(&t, "a", 0);
 	for (i = 0; i < 1000; i++)
 		doubt(&t, a, 7, 0);
@@ -33,7 +33,7 @@ Test(site_doubt, two_messages_are_failures_of_the_site)
 	struct fixture t;
 	struct site *a;
 
-	begin(&t, &plain, &exact, 10, 1);
+	begin(&t, &plain, &exact, 1);
 	a = open_at(&t, "a", 0);
 	doubt(&t, a, 7, 0);
 	doubt(&t, a, 8, 0);
@@ -56,7 +56,7 @@ Test(site_doubt, a_doubt_is_not_forgotten_at_once)
 	struct fixture t;
 	struct site *a;
 
-	begin(&t, &plain, &exact, 10, 1);
+	begin(&t, &plain, &exact, 1);
 	a = open_at(&t, "a", 0);
 	doubt(&t, a, 7, 0);
 	t.f->close(t.table, a, 0);

@@ -5,7 +5,7 @@
 #include "ipc/names.h"
 #include "site/shared_parts.h"
 
-#include "site_local_scratch.h"
+#include "site_scratch.h"
 
 struct scratch {
 	char name[IPC_NAME_MAX];

@@ -4,6 +4,7 @@
 #include "queue-send/message.h"
 #include "queue-send/send.h"
 #include "sched/sched.h"
+#include "site/shared.h"
 
 #include <criterion/criterion.h>
 #include <malloc.h>
@@ -59,7 +60,9 @@ Test(memory, at_most_1_KiB_per_active_message_and_128_bytes_for_its_line)
 	};
 	const struct site_params site = { 5, 20, { 1, 0 }, { 1, 0 }, 1 };
 	const struct site_backoff backoff = { USEC_PER_SEC, USEC_PER_SEC, 10 };
-	struct local *sites;
+	static const char *const name = "smtp";
+	const struct shared_params table = { &site, &name, 1, backoff };
+	struct shared *sites;
 	struct messages ms;
 	struct message *m;
 	struct sched *s;
@@ -68,9 +71,9 @@ Test(memory, at_most_1_KiB_per_active_message_and_128_bytes_for_its_line)
 
 	messages_init(&ms, 16);
 	share_init(&send);
-	cr_assert_eq(local_new(&site, 1, &backoff, N, 1, &sites), 0);
+	cr_assert_eq(shared_new_alone(&table, N, 1, &sites), 0);
 	cr_assert_eq(
-	    sched_new(&params, &transport, 1, local_table(sites), &s), 0);
+	    sched_new(&params, &transport, 1, shared_table(sites), &s), 0);
 	before = in_use();
 	for (i = 0; i < N; i++)
 		add_message(&send, &ms, s, i);
@@ -81,7 +84,7 @@ Test(memory, at_most_1_KiB_per_active_message_and_128_bytes_for_its_line)
 		messages_drop(&ms, m);
 	share_done(&send);
 	sched_free(&s);
-	local_free(&sites);
+	shared_free(&sites);
 }
 
 Test(memory, D23_at_most_100_bytes_per_deferred_message)

@@ -1,14 +1,12 @@
 /* Random walks of a table of sites beside its rules written down once more, the
  * simplest way: an array, looked through, with counters in whole numbers. */
-#include "site/site.h"
-
 #include <criterion/criterion.h>
 #include <ctype.h>
 #include <math.h>
 #include <string.h>
 #include <strings.h>
 
-#include "site_local_scratch.h"
+#include "site_scratch.h"
 
 #define NAMES   4
 #define SITES   (2 * NAMES) /* of two transports */
@@ -31,19 +29,17 @@ static const struct site_backoff spread = { MIN, MAX, JITTER };
 
 struct model {
 	struct site *site; /* while opens or busy */
-	char name[8];      /* as it was given; "": not known */
+	char name[8];      /* as it was given when the site was made */
 	int64_t opens, busy, window, success, failure, cohorts, deaths, doubted;
-	bool dead;
+	bool dead, waits;
 	usec_t until;
-	uint64_t idle; /* when it became idle, as a number; 0: it is not */
-	usec_t since;
+	usec_t used; /* when it was last looked at */
 };
 
 struct walk {
 	struct fixture t;
 	struct model all[SITES];
-	uint32_t idle_max;
-	uint64_t turn, seed;
+	uint64_t seed;
 	usec_t now;
 };
 
@@ -62,60 +58,14 @@ model_fresh_window(struct model *m, int64_t window)
 	m->dead = false;
 }
 
+/* A site that is opened, and was not used for long. */
 static void
-model_forget(struct model *m)
+model_age(struct walk *w, struct model *m)
 {
-	*m = (struct model){ 0 };
-}
-
-static struct model *
-model_oldest(struct walk *w)
-{
-	struct model *m, *oldest = NULL;
-
-	for (m = w->all; m < w->all + SITES; m++)
-		if (m->idle > 0 && (oldest == NULL || m->idle < oldest->idle))
-			oldest = m;
-	return oldest;
-}
-
-static void
-model_rest(struct walk *w, struct model *m)
-{
-	uint32_t count = 0;
-
-	if (m->opens > 0 || m->busy > 0)
+	if (m->dead || w->now - m->used <= 2 * MAX)
 		return;
-	m->site = NULL;
-	if (!m->dead && m->deaths == 0 && m->window == INITIAL &&
-	    m->success == 0 && m->failure == 0 && m->cohorts == 0 &&
-	    m->doubted == 0) {
-		model_forget(m);
-		return;
-	}
-	m->idle = ++w->turn;
-	m->since = w->now;
-	for (m = w->all; m < w->all + SITES; m++)
-		count += m->idle > 0;
-	if (count > w->idle_max)
-		model_forget(model_oldest(w));
-}
-
-/* Two at most with each open and close. */
-static void
-model_age(struct walk *w)
-{
-	int n;
-
-	for (n = 0; n < 2; n++) {
-		struct model *m = model_oldest(w);
-
-		if (m != NULL && !(m->dead && m->until > w->now) &&
-		    w->now > m->since + 2 * MAX)
-			model_forget(m);
-		else
-			break;
-	}
+	model_fresh_window(m, INITIAL);
+	m->deaths = 0;
 }
 
 static void
@@ -146,6 +96,7 @@ model_failure(struct model *m)
 	m->cohorts += UNIT / m->window;
 	if (m->cohorts >= COHORTS) {
 		m->dead = true;
+		m->waits = false;
 		m->deaths++;
 		return true;
 	}
@@ -165,6 +116,14 @@ model_reopen_due(struct walk *w, struct model *m)
 		model_fresh_window(m, INITIAL);
 }
 
+static enum site_state
+model_state(const struct model *m)
+{
+	if (m->dead)
+		return SITE_DEAD;
+	return m->busy < m->window ? SITE_ROOM : SITE_FULL;
+}
+
 static bool
 near(double got, int64_t want)
 {
@@ -172,14 +131,16 @@ near(double got, int64_t want)
 }
 
 static void
-expect_same(struct walk *w, const struct model *m)
+expect_same(struct walk *w, struct model *m)
 {
-	struct site_view v = view(&w->t, m->site);
-	enum site_state want = m->dead ? SITE_DEAD
-	    : m->busy < m->window      ? SITE_ROOM
-				       : SITE_FULL;
+	struct site_view v;
 
-	cr_assert_eq(v.state, want);
+	model_reopen_due(w, m);
+	cr_assert_eq(
+	    w->t.f->state(w->t.table, m->site, w->now), model_state(m));
+	m->used = w->now;
+	v = view(&w->t, m->site);
+	cr_assert_eq(v.state, model_state(m));
 	cr_assert_eq(v.busy, m->busy);
 	cr_assert_eq(v.window, m->window);
 	cr_assert_eq(v.deaths, m->deaths);
@@ -205,12 +166,13 @@ step_open(struct walk *w, struct model *m)
 	for (c = 0; c < len; c++)
 		if (dice(w, 2) == 0)
 			name[c] = (char)toupper((unsigned char)name[c]);
-	if (m->name[0] == '\0') {
+	if (m->site == NULL)
 		memcpy(m->name, name, sizeof(name));
+	if (m->window == 0)
 		model_fresh_window(m, INITIAL);
-	}
-	m->opens++;
-	m->idle = 0;
+	model_reopen_due(w, m);
+	if (m->opens++ == 0 && m->busy == 0)
+		model_age(w, m);
 	m->site = w->t.f->open(w->t.table, (uint32_t)(i / NAMES), name, w->now);
 	cr_assert_not_null(m->site);
 	cr_assert_str_eq(w->t.f->name(m->site), m->name);
@@ -219,7 +181,6 @@ step_open(struct walk *w, struct model *m)
 		*w->t.f->user(m->site) = m;
 	}
 	cr_assert_eq(*w->t.f->user(m->site), m);
-	model_age(w);
 }
 
 static void
@@ -229,10 +190,14 @@ step_close(struct walk *w, struct model *m)
 
 	if (m->opens == 0)
 		return;
-	m->opens--;
-	model_rest(w, m);
 	w->t.f->close(w->t.table, site, w->now);
-	model_age(w);
+	if (--m->opens > 0)
+		return;
+	if (m->waits)
+		m->used = w->now;
+	m->waits = false;
+	if (m->busy == 0)
+		m->site = NULL;
 }
 
 static void
@@ -243,12 +208,11 @@ step_take(struct walk *w, struct model *m)
 	if (m->opens == 0)
 		return;
 	model_reopen_due(w, m);
-	want = m->dead            ? SITE_DEAD
-	    : m->busy < m->window ? SITE_ROOM
-				  : SITE_FULL;
+	want = model_state(m);
 	cr_assert_eq(w->t.f->state(w->t.table, m->site, w->now), want);
 	cr_assert_eq(w->t.f->take(w->t.table, m->site, w->now), want);
 	m->busy += want == SITE_ROOM;
+	m->waits &= want != SITE_ROOM;
 }
 
 /* MIN doubled for each death but the first, MAX at most, and the spread. */
@@ -307,7 +271,23 @@ step_done(struct walk *w, struct model *m)
 	cr_assert_eq(step.after.window, m->window);
 	cr_assert_eq(step.after.busy, m->busy);
 	cr_assert_eq(step.after.deaths, m->deaths);
-	model_rest(w, m);
+	m->used = w->now;
+	if (m->opens == 0 && m->busy == 0)
+		m->site = NULL;
+}
+
+/* Nobody else waits: to wait, or not to, changes nothing. */
+static void
+step_wait(struct walk *w, struct model *m)
+{
+	const bool waits = dice(w, 2) == 0;
+
+	if (m->opens == 0)
+		return;
+	model_reopen_due(w, m);
+	cr_assert_eq(
+	    w->t.f->wait(w->t.table, m->site, waits, w->now), model_state(m));
+	m->waits = waits && (m->waits || model_state(m) == SITE_FULL);
 }
 
 static void
@@ -349,6 +329,8 @@ step(struct walk *w)
 		step_close(w, m);
 	else if (n < 450)
 		step_untried(w, m);
+	else if (n < 500)
+		step_wait(w, m);
 	else if (n < 750)
 		step_take(w, m);
 	else
@@ -362,21 +344,23 @@ walk_end(struct walk *w)
 {
 	struct model *m;
 
-	for (m = w->all; m < w->all + SITES; m++)
+	for (m = w->all; m < w->all + SITES; m++) {
+		while (m->busy > 0)
+			step_done(w, m);
 		while (m->opens > 0)
 			step_close(w, m);
+	}
 	end(&w->t);
 }
 
-Test(site_local_walk, beside_the_rules)
+Test(site_walk, beside_the_rules)
 {
 	int walk, n;
 
 	for (walk = 0; walk < 200; walk++) {
-		struct walk w = { .idle_max = (uint32_t)walk % (SITES + 1),
-			.seed = (uint64_t)walk };
+		struct walk w = { .seed = (uint64_t)walk };
 
-		begin(&w.t, &walked, &spread, w.idle_max, (uint64_t)walk);
+		begin(&w.t, &walked, &spread, (uint64_t)walk);
 		for (n = 0; n < 5000; n++)
 			step(&w);
 		walk_end(&w);

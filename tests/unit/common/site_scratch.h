@@ -1,8 +1,9 @@
-/* A table of sites and what the tests do with it. */
-#ifndef TEST_SITE_LOCAL_SCRATCH_H
-#define TEST_SITE_LOCAL_SCRATCH_H
+/* A table of sites that this process has alone, and what the tests do with it.
+ */
+#ifndef TEST_SITE_SCRATCH_H
+#define TEST_SITE_SCRATCH_H
 
-#include "site/site.h"
+#include "site/shared.h"
 
 #define SEC USEC_PER_SEC
 #define MIN (300 * SEC)
@@ -14,16 +15,20 @@ extern const struct site_params plain;
 extern const struct site_backoff exact;
 
 struct fixture {
-	struct local *sites;
+	struct shared *sites;
 	const struct site_table *f;
 	void *table;
 };
 
 /* Two transports with the same parameters. */
 void begin(struct fixture *t, const struct site_params *params,
-    const struct site_backoff *backoff, uint32_t idle_max, uint64_t seed);
+    const struct site_backoff *backoff, uint64_t seed);
+/* New parameters, as shared_configure(). */
+int fixture_configure(struct fixture *t, const struct site_params *params,
+    uint32_t count, const struct site_backoff *backoff);
+/* No site is open. */
 void end(struct fixture *t);
-/* Of the first transport. */
+/* Of the first transport; it was looked at. */
 struct site *open_at(struct fixture *t, const char *name, usec_t now);
 struct site_view view(struct fixture *t, struct site *site);
 /* There must be room. */
@@ -37,9 +42,5 @@ void deliver(
 void doubt(struct fixture *t, struct site *site, uint32_t message, usec_t now);
 /* As many failures as it takes; the time when it opens again. */
 usec_t kill_at(struct fixture *t, struct site *site, usec_t now);
-/* A site has the name that it was made with: one that was forgotten has
- * another one after this. */
-bool
-is_known(struct fixture *t, const char *name, const char *other, usec_t now);
 
 #endif

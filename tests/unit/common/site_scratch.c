@@ -1,7 +1,11 @@
-#include "site_local_scratch.h"
+#include "site_scratch.h"
 
 #include <criterion/criterion.h>
-#include <string.h>
+
+#include "site/shared_parts.h"
+
+/* Sets are never full. */
+#define SLOTS 2048
 
 const struct site_params plain = {
 	.initial_destination_concurrency = 2,
@@ -10,21 +14,34 @@ const struct site_params plain = {
 };
 const struct site_backoff exact = { MIN, MAX, 0 };
 
+static const char *const names[] = { "smtp", "lmtp" };
+
 void
 begin(struct fixture *t, const struct site_params *params,
-    const struct site_backoff *backoff, uint32_t idle_max, uint64_t seed)
+    const struct site_backoff *backoff, uint64_t seed)
 {
 	const struct site_params two[] = { *params, *params };
+	const struct shared_params p = { two, names, 2, *backoff };
 
-	cr_assert_eq(local_new(two, 2, backoff, idle_max, seed, &t->sites), 0);
-	t->f = local_table(t->sites);
+	cr_assert_eq(shared_new_alone(&p, SLOTS, seed, &t->sites), 0);
+	t->f = shared_table(t->sites);
 	t->table = t->f->table;
+}
+
+int
+fixture_configure(struct fixture *t, const struct site_params *params,
+    uint32_t count, const struct site_backoff *backoff)
+{
+	const struct shared_params p = { params, names, count, *backoff };
+
+	return shared_configure(t->sites, &p);
 }
 
 void
 end(struct fixture *t)
 {
-	local_free(&t->sites);
+	cr_expect(RB_EMPTY(&t->sites->handles));
+	shared_free(&t->sites);
 	cr_assert_null(t->sites);
 }
 
@@ -34,6 +51,7 @@ open_at(struct fixture *t, const char *name, usec_t now)
 	struct site *site = t->f->open(t->table, 0, name, now);
 
 	cr_assert_not_null(site);
+	(void)t->f->state(t->table, site, now);
 	return site;
 }
 
@@ -84,14 +102,4 @@ kill_at(struct fixture *t, struct site *site, usec_t now)
 	while (t->f->state(t->table, site, now) != SITE_DEAD)
 		deliver(t, site, SITE_FAILED, now);
 	return view(t, site).dead_until;
-}
-
-bool
-is_known(struct fixture *t, const char *name, const char *other, usec_t now)
-{
-	struct site *site = open_at(t, other, now);
-	bool known = strcmp(t->f->name(site), name) == 0;
-
-	t->f->close(t->table, site, now);
-	return known;
 }

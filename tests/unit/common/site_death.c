@@ -1,19 +1,17 @@
 /* Dead destinations: for how long, and what opens them. */
-#include "site/local.h"
-
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "site_local_scratch.h"
+#include "site_scratch.h"
 
-Test(site_local_death, a_cohort_of_failures_kills)
+Test(site_death, a_cohort_of_failures_kills)
 {
 	struct site_view v;
 	struct fixture t;
 	struct site *a;
 
-	begin(&t, &plain, &exact, 10, 1);
+	begin(&t, &plain, &exact, 1);
 	a = open_at(&t, "a", 7);
 	take(&t, a, 7);
 	take(&t, a, 7);
@@ -34,7 +32,7 @@ Test(site_local_death, a_cohort_of_failures_kills)
 	end(&t);
 }
 
-Test(site_local_death, a_dead_one_opens_when_its_time_has_come)
+Test(site_death, a_dead_one_opens_when_its_time_has_come)
 {
 	struct site_params p = plain;
 	struct site_view v;
@@ -43,7 +41,7 @@ Test(site_local_death, a_dead_one_opens_when_its_time_has_come)
 
 	p.negative = (struct window_feedback){ 0.5, WINDOW_FIXED };
 	p.failed_cohort_limit = 1.1;
-	begin(&t, &p, &exact, 10, 1);
+	begin(&t, &p, &exact, 1);
 	a = open_at(&t, "a", 0);
 	cr_assert_eq(kill_at(&t, a, 0), MIN);
 	cr_expect_eq(t.f->state(t.table, a, MIN - 1), SITE_DEAD);
@@ -64,7 +62,7 @@ Test(site_local_death, a_dead_one_opens_when_its_time_has_come)
 }
 
 /* Doubled for each death in a row, at most the maximum, for ever. */
-Test(site_local_death, suspensions_grow)
+Test(site_death, suspensions_grow)
 {
 	static const struct {
 		usec_t min, max;
@@ -88,7 +86,7 @@ Test(site_local_death, suspensions_grow)
 		struct fixture t;
 		struct site *a;
 
-		begin(&t, &plain, &b, 10, 1);
+		begin(&t, &plain, &b, 1);
 		a = open_at(&t, "a", 0);
 		for (n = 0; n < 200; n++) {
 			usec_t got = kill_at(&t, a, 0);
@@ -105,14 +103,14 @@ Test(site_local_death, suspensions_grow)
 	}
 }
 
-Test(site_local_death, no_suspension_ends_beyond_the_end_of_time)
+Test(site_death, no_suspension_ends_beyond_the_end_of_time)
 {
 	const struct site_backoff b = { 1, USEC_NEVER, 90 };
 	struct fixture t;
 	struct site *a;
 	int n;
 
-	begin(&t, &plain, &b, 10, 1);
+	begin(&t, &plain, &b, 1);
 	a = open_at(&t, "a", 0);
 	for (n = 0; n < 100; n++) {
 		usec_t until = kill_at(&t, a, USEC_NEVER - 5);
@@ -126,7 +124,7 @@ Test(site_local_death, no_suspension_ends_beyond_the_end_of_time)
 
 /* Every time within the spread, both ends of it come near, and the mean is
  * that without one. */
-Test(site_local_death, suspensions_are_spread)
+Test(site_death, suspensions_are_spread)
 {
 	static const uint32_t pcts[] = { 0, 1, 10, 90, 100, 400 };
 	size_t i;
@@ -140,7 +138,7 @@ Test(site_local_death, suspensions_are_spread)
 		struct fixture t;
 		struct site *a;
 
-		begin(&t, &plain, &b, 10, 42);
+		begin(&t, &plain, &b, 42);
 		a = open_at(&t, "a", 0);
 		for (n = 0; n < 4000; n++) {
 			usec_t time = kill_at(&t, a, 1) - 1;
@@ -162,7 +160,7 @@ Test(site_local_death, suspensions_are_spread)
 }
 
 /* Capped first, then spread: at the maximum they must not meet. */
-Test(site_local_death, the_longest_suspensions_are_spread_too)
+Test(site_death, the_longest_suspensions_are_spread_too)
 {
 	const struct site_backoff b = { MIN, MAX, 10 };
 	bool above = false, below = false;
@@ -170,7 +168,7 @@ Test(site_local_death, the_longest_suspensions_are_spread_too)
 	struct site *a;
 	int n;
 
-	begin(&t, &plain, &b, 10, 1);
+	begin(&t, &plain, &b, 1);
 	a = open_at(&t, "a", 0);
 	for (n = 0; n < 100; n++) {
 		usec_t time = kill_at(&t, a, 0);
@@ -184,7 +182,7 @@ Test(site_local_death, the_longest_suspensions_are_spread_too)
 	end(&t);
 }
 
-Test(site_local_death, the_same_seed_gives_the_same_times)
+Test(site_death, the_same_seed_gives_the_same_times)
 {
 	const struct site_backoff b = { MIN, MAX, 50 };
 	struct fixture t[3];
@@ -192,7 +190,7 @@ Test(site_local_death, the_same_seed_gives_the_same_times)
 	int i, n, different = 0;
 
 	for (i = 0; i < 3; i++) {
-		begin(&t[i], &plain, &b, 10, i == 2 ? 8 : 7);
+		begin(&t[i], &plain, &b, i == 2 ? 8 : 7);
 		a[i] = open_at(&t[i], "a", 0);
 	}
 	for (n = 0; n < 50; n++) {
@@ -213,7 +211,7 @@ Test(site_local_death, the_same_seed_gives_the_same_times)
 }
 
 /* Deliveries that began before the death. */
-Test(site_local_death, a_late_success_opens)
+Test(site_death, a_late_success_opens)
 {
 	static const struct {
 		uint32_t running, limit, want;
@@ -229,7 +227,7 @@ Test(site_local_death, a_late_success_opens)
 
 		p.initial_destination_concurrency = 11;
 		p.destination_concurrency_limit = rows[i].limit;
-		begin(&t, &p, &exact, 10, 1);
+		begin(&t, &p, &exact, 1);
 		a = open_at(&t, "a", 0);
 		for (n = 0; n < rows[i].running; n++)
 			take(&t, a, 0);
@@ -251,7 +249,7 @@ Test(site_local_death, a_late_success_opens)
 }
 
 /* It was busier than it may be now. */
-Test(site_local_death, a_late_success_opens_within_the_limit)
+Test(site_death, a_late_success_opens_within_the_limit)
 {
 	struct site_params less[] = { plain, plain };
 	struct fixture t;
@@ -259,27 +257,29 @@ Test(site_local_death, a_late_success_opens_within_the_limit)
 	int i;
 
 	less[0].initial_destination_concurrency = 9;
-	begin(&t, &less[0], &exact, 10, 1);
+	begin(&t, &less[0], &exact, 1);
 	a = open_at(&t, "a", 0);
 	for (i = 0; i < 8; i++)
 		take(&t, a, 0);
 	kill_at(&t, a, 0);
 	less[0].destination_concurrency_limit = 4;
-	cr_assert_eq(local_configure(t.sites, less, 2, &exact), 0);
+	cr_assert_eq(fixture_configure(&t, less, 2, &exact), 0);
 	done(&t, a, SITE_DELIVERED, 1);
 	cr_expect_eq(view(&t, a).window, 4);
 	cr_expect_eq(view(&t, a).busy, 7);
+	for (i = 0; i < 7; i++)
+		done(&t, a, SITE_AGENT_DIED, 1);
 	t.f->close(t.table, a, 1);
 	end(&t);
 }
 
 /* After the time has come it is no late success any more. */
-Test(site_local_death, a_success_after_the_time_finds_it_open)
+Test(site_death, a_success_after_the_time_finds_it_open)
 {
 	struct fixture t;
 	struct site *a;
 
-	begin(&t, &plain, &exact, 10, 1);
+	begin(&t, &plain, &exact, 1);
 	a = open_at(&t, "a", 0);
 	take(&t, a, 0);
 	kill_at(&t, a, 0);
@@ -290,13 +290,13 @@ Test(site_local_death, a_success_after_the_time_finds_it_open)
 	end(&t);
 }
 
-Test(site_local_death, a_failure_of_a_dead_one_is_no_other_death)
+Test(site_death, a_failure_of_a_dead_one_is_no_other_death)
 {
 	struct fixture t;
 	struct site *a;
 	usec_t until;
 
-	begin(&t, &plain, &exact, 10, 1);
+	begin(&t, &plain, &exact, 1);
 	a = open_at(&t, "a", 0);
 	take(&t, a, 0);
 	until = kill_at(&t, a, 0);
@@ -309,14 +309,14 @@ Test(site_local_death, a_failure_of_a_dead_one_is_no_other_death)
 }
 
 /* Those that are idle, too. */
-Test(site_local_death, a_flush_opens_all)
+Test(site_death, a_flush_opens_all)
 {
 	struct site *all[20];
 	struct fixture t;
 	char name[16];
 	int i;
 
-	begin(&t, &plain, &exact, 20, 1);
+	begin(&t, &plain, &exact, 1);
 	for (i = 0; i < 20; i++) {
 		snprintf(name, sizeof(name), "d%d", i);
 		all[i] = open_at(&t, name, 0);
@@ -329,28 +329,11 @@ Test(site_local_death, a_flush_opens_all)
 	for (i = 0; i < 20; i++) {
 		snprintf(name, sizeof(name), "d%d", i);
 		all[i] = i % 2 == 0 ? all[i] : open_at(&t, name, 1);
-		cr_expect_eq(view(&t, all[i]).state, SITE_ROOM);
+		cr_expect_eq(t.f->state(t.table, all[i], 1), SITE_ROOM);
 		cr_expect_eq(view(&t, all[i]).window, 2);
 		cr_expect_eq(view(&t, all[i]).deaths, i % 3 != 0,
 		    "a flush is no success");
 		t.f->close(t.table, all[i], 1);
 	}
-	end(&t);
-}
-
-Test(site_local_death, the_count_of_deaths_has_an_end)
-{
-	struct fixture t;
-	struct site *a;
-	int i;
-
-	begin(&t, &plain, &exact, 10, 1);
-	a = open_at(&t, "a", 0);
-	for (i = 0; i < DEATHS_MOST + 2; i++) {
-		kill_at(&t, a, 0);
-		t.f->flush(t.table, 0);
-	}
-	cr_expect_eq(view(&t, a).deaths, DEATHS_MOST);
-	t.f->close(t.table, a, 0);
 	end(&t);
 }
