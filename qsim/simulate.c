@@ -114,7 +114,7 @@ new_sched(struct run *run, const struct conf *conf, uint64_t seed)
 	    &params, slots_for(run->sc, conf), seed, &run->sites);
 	if (r == 0)
 		r = sched_new(&conf->sched, transports, conf->ntransports,
-		    shared_table(run->sites), &run->sched);
+		    run->sites, &run->sched);
 	if (r == 0)
 		sched_set_watch(run->sched, &watch);
 	return r;

@@ -98,8 +98,7 @@ check_destination(struct destination *d, struct counts *n)
 	ASSERT(d->open == (d->state == SITE_ROOM));
 	ASSERT(d->dying == (d->state == SITE_DEAD));
 	/* Only as a waiter is it told of room. */
-	ASSERT(d->waits || d->state != SITE_FULL ||
-	    d->first_peer->job->transport->sched->sites->wait == NULL);
+	ASSERT(d->waits || d->state != SITE_FULL);
 	if (d->open) {
 		ASSERT(d->order_key == d->first_peer->job->order.label);
 		ASSERT(d->ring_key == d->first_peer->ring.label);

@@ -20,27 +20,26 @@ TREE_GENERATE(open_tree, destination, link, open_compare)
 struct destination *
 destination_get(struct transport *t, const char *name, size_t nexthop_at)
 {
-	const struct site_table *sites = t->sched->sites;
 	usec_t now = t->sched->now;
-	struct site *site = sites->open(sites->table, t->index, name, now);
+	struct site *site = site_open(t->sched->sites, t->index, name, now);
 	struct destination *d;
 	void **user;
 
 	if (site == NULL)
 		return NULL;
-	user = sites->user(site);
+	user = site_user(site);
 	if (*user != NULL) {
-		sites->close(sites->table, site, now);
+		site_close(site, now);
 		return *user;
 	}
 	d = slab_get_zeroed(&t->sched->slabs.destination);
 	if (d == NULL) {
-		sites->close(sites->table, site, now);
+		site_close(site, now);
 		return NULL;
 	}
 	d->site = site;
 	d->nexthop_at = (uint16_t)nexthop_at;
-	d->state = (uint8_t)sites->state(sites->table, site, now);
+	d->state = (uint8_t)site_state(site, now);
 	RB_INIT(&d->line);
 	*user = d;
 	t->sched->figures.destinations++;
@@ -56,8 +55,8 @@ destination_release(struct transport *t, struct destination *d)
 		return;
 	ASSERT(!d->open && !d->dying && !d->waits && d->first_peer == NULL);
 	s->figures.destinations--;
-	*s->sites->user(d->site) = NULL;
-	s->sites->close(s->sites->table, d->site, s->now);
+	*site_user(d->site) = NULL;
+	site_close(d->site, s->now);
 	slab_put(&s->slabs.destination, d);
 }
 
@@ -151,7 +150,7 @@ destination_place(struct transport *t, struct destination *d)
 {
 	bool open, dying;
 
-	if (t->sched->sites->wait != NULL && waiting_differs(d))
+	if (waiting_differs(d))
 		destination_ask(t, d);
 	open = d->first_peer != NULL && d->state == SITE_ROOM;
 	dying = d->first_peer != NULL && d->state == SITE_DEAD;
@@ -167,15 +166,10 @@ destination_place(struct transport *t, struct destination *d)
 void
 destination_ask(struct transport *t, struct destination *d)
 {
-	const struct site_table *sites = t->sched->sites;
 	usec_t now = t->sched->now;
 	bool waits = d->first_peer != NULL;
 
-	if (sites->wait == NULL) {
-		d->state = (uint8_t)sites->state(sites->table, d->site, now);
-		return;
-	}
-	d->state = (uint8_t)sites->wait(sites->table, d->site, waits, now);
+	d->state = (uint8_t)site_wait(d->site, waits, now);
 	d->waits = waits && (d->waits || d->state == SITE_FULL);
 }
 
@@ -189,10 +183,7 @@ destination_refresh(struct transport *t, struct destination *d)
 void
 destination_step_aside(struct transport *t, struct destination *d)
 {
-	const struct site_table *sites = t->sched->sites;
-
-	d->state =
-	    (uint8_t)sites->wait(sites->table, d->site, false, t->sched->now);
+	d->state = (uint8_t)site_wait(d->site, false, t->sched->now);
 	d->waits = false;
 	destination_place(t, d);
 }

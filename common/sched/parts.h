@@ -123,7 +123,7 @@ struct destination {
 	uint8_t state;       /* enum site_state, at the last call */
 	bool open;  /* in transport->open: has room and peers in line */
 	bool dying; /* in sched->dead: dead, with peers in line */
-	bool waits; /* this scheduler waits there (site_table.wait) */
+	bool waits; /* this scheduler waits there (site_wait()) */
 	struct line_tree line;
 	struct peer *first_peer, *last_peer; /* of the line */
 	union {
@@ -261,7 +261,7 @@ struct slabs {
 struct sched {
 	struct sched_params params;
 	struct slabs slabs;
-	const struct site_table *sites;
+	struct shared *sites;
 	struct order_labels job_labels, ring_labels;
 	struct sched_watch watch;
 	struct transport *transports;
@@ -343,7 +343,7 @@ void peer_ring_moved(struct order_node *node);
 static inline const char *
 peer_name(const struct peer *p)
 {
-	return p->job->transport->sched->sites->name(p->destination->site);
+	return site_name(p->destination->site);
 }
 
 /* job.c */

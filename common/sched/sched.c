@@ -85,7 +85,7 @@ slabs_done(struct slabs *slabs)
 int
 sched_new(const struct sched_params *params,
     const struct sched_transport_params *transports, uint32_t count,
-    const struct site_table *sites, struct sched **ret_sched)
+    struct shared *sites, struct sched **ret_sched)
 {
 	struct sched *s = calloc(1, sizeof(*s));
 	struct taken *first;
@@ -224,7 +224,7 @@ sched_flush(struct sched *s, usec_t now)
 	struct destination *d, *next;
 
 	s->now = now;
-	s->sites->flush(s->sites->table, now);
+	site_flush(s->sites, now);
 	for (d = TAILQ_FIRST(&s->dead); d != NULL; d = next) {
 		next = TAILQ_NEXT(d, dead);
 		destination_refresh(d->first_peer->job->transport, d);
@@ -353,7 +353,6 @@ static void
 explain_peer(struct explanation *x, struct peer *p)
 {
 	const struct transport *t = p->job->transport;
-	const struct site_table *sites = t->sched->sites;
 	struct sched_wait w = {
 		.transport = t->index,
 		.destination = peer_name(p),
@@ -361,7 +360,7 @@ explain_peer(struct explanation *x, struct peer *p)
 		.limit = t->params.process_limit,
 	};
 
-	sites->view(p->destination->site, &w.site);
+	site_view(p->destination->site, &w.site);
 	/* The view is of the last look: what the scheduler goes by. */
 	w.site.state = (enum site_state)p->destination->state;
 	w.reason = judge(t, p, w.site.state);

@@ -31,7 +31,7 @@
  * selection memory is only taken when one of three pools has to grow.
  * Recipients are handles (where the record lies in the queue file), not
  * addresses. Nexthops compare without case. What a destination has learned is
- * behind site.h, in this process or shared with others.
+ * in the table that queues share (site/site.h).
  *
  * Cost, amortized: selecting, ending, blocking, unblocking and arriving take
  * O(log n) in messages, blocked jobs, destinations and recipients. A search for
@@ -119,10 +119,11 @@ struct sched_watch {
 	    const struct site_step *step);
 };
 
-/* sites: where windows live, see site.h; it must outlive the scheduler. */
+/* sites: the table of destinations (site/shared.h), which must outlive the
+ * scheduler. */
 int sched_new(const struct sched_params *params,
     const struct sched_transport_params *transports, uint32_t count,
-    const struct site_table *sites, struct sched **ret_sched);
+    struct shared *sites, struct sched **ret_sched);
 /* With no message left. */
 void sched_free(struct sched **s);
 /* NULL: nobody watches. *watch is copied. */
@@ -204,8 +205,8 @@ void sched_report(struct sched *s, struct sched_entry *entry,
 /* The same for any result but SITE_DOUBTED. */
 void sched_done(struct sched *s, struct sched_entry *entry,
     enum site_result result, const char *why, usec_t now);
-/* A site that had no room may have some now, or is dead (site_table.wait):
- * `destination` is what site_table.user() points to. */
+/* A site that had no room may have some now, or is dead (site_wait()):
+ * `destination` is what site_user() points to. */
 void sched_site_ready(struct sched *s, void *destination, usec_t now);
 /* Flush: every destination is opened again. */
 void sched_flush(struct sched *s, usec_t now);

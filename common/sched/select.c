@@ -114,7 +114,7 @@ tell_selected(struct sched *s, struct sched_decision *d, struct destination *at,
 	if (s->watch.selected == NULL)
 		return;
 	d->entry = &taken->pub;
-	s->sites->view(at->site, &d->site);
+	site_view(at->site, &d->site);
 	s->watch.selected(s->watch.ctx, d);
 }
 
@@ -187,7 +187,6 @@ look_ahead(const struct transport *t)
 static bool
 select_from(struct transport *t, usec_t now, struct taken *taken)
 {
-	const struct site_table *sites = t->sched->sites;
 	struct sched_decision decision = { 0 };
 	struct peer *p;
 
@@ -196,8 +195,7 @@ select_from(struct transport *t, usec_t now, struct taken *taken)
 	while (t->first != NULL) {
 		t->current = transport_first(t);
 		p = transport_turn(t, t->current);
-		if (sites->take(sites->table, p->destination->site, now) ==
-		    SITE_ROOM) {
+		if (site_take(p->destination->site, now) == SITE_ROOM) {
 			p->destination->waits = false;
 			take_entry(p, &decision, taken);
 			look_ahead(t);
@@ -261,7 +259,7 @@ sched_take_dead(struct sched *s, usec_t now)
 			continue;
 		peer_take(d->first_peer, false, taken);
 		destination_place(job->transport, d);
-		s->sites->view(d->site, &view);
+		site_view(d->site, &view);
 		taken->pub.why = view.why;
 		end_if_over(job);
 		return &taken->pub;
@@ -279,8 +277,7 @@ report_site(struct taken *taken, const struct site_report *report)
 	struct site_step step;
 	bool told = s->watch.step != NULL;
 
-	s->sites->done(
-	    s->sites->table, d->site, report, s->now, told ? &step : NULL);
+	site_done(d->site, report, s->now, told ? &step : NULL);
 	t->busy--;
 	s->figures.running--;
 	if (told)

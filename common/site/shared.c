@@ -1,16 +1,16 @@
-/* The functions of struct site_table. */
+/* The functions of site/site.h, and places that are kept. */
 #include <string.h>
 
 #include "site/shared_parts.h"
 
-static struct site *
-shared_open(void *table, uint32_t transport, const char *name, usec_t now)
+struct site *
+site_open(
+    struct shared *shared, uint32_t transport, const char *name, usec_t now)
 {
-	struct shared *s = table;
 	struct shared_handle *h;
 
-	ASSERT(transport < s->count);
-	h = shared_handle_get(s, transport, name);
+	ASSERT(transport < shared->count);
+	h = shared_handle_get(shared, transport, name);
 	if (h == NULL)
 		return NULL;
 	if (h->opens++ == 0) {
@@ -20,22 +20,22 @@ shared_open(void *table, uint32_t transport, const char *name, usec_t now)
 	return shared_handle_site(h);
 }
 
-static void **
-shared_user(struct site *site)
+void **
+site_user(struct site *site)
 {
 	return &shared_handle_of(site)->user;
 }
 
-static const char *
-shared_name(const struct site *site)
+const char *
+site_name(const struct site *site)
 {
 	const struct shared_handle *h = (const void *)site;
 
 	return h->name + h->nexthop_at;
 }
 
-static void
-shared_view(const struct site *site, struct site_view *ret_view)
+void
+site_view(const struct site *site, struct site_view *ret_view)
 {
 	*ret_view = ((const struct shared_handle *)(const void *)site)->seen;
 }
@@ -59,8 +59,8 @@ is_barred(const struct shared *s, struct site *site)
 	return s->barred != NULL && s->barred(s->barred_ctx, site);
 }
 
-static enum site_state
-shared_state(void *table, struct site *site, usec_t now)
+enum site_state
+site_state(struct site *site, usec_t now)
 {
 	struct shared_handle *h = shared_handle_of(site);
 	enum site_state state;
@@ -70,7 +70,8 @@ shared_state(void *table, struct site *site, usec_t now)
 		return unseen(h);
 	state = shared_access_state(&a);
 	shared_access_end(&a);
-	return state == SITE_ROOM && is_barred(table, site) ? SITE_FULL : state;
+	return state == SITE_ROOM && is_barred(h->shared, site) ? SITE_FULL
+								: state;
 }
 
 static enum site_state
@@ -94,8 +95,8 @@ wait_in(struct shared_handle *h, bool waits, usec_t now)
 	return state;
 }
 
-static void
-shared_close(void *table UNUSED, struct site *site, usec_t now)
+void
+site_close(struct site *site, usec_t now)
 {
 	struct shared_handle *h = shared_handle_of(site);
 
@@ -112,20 +113,20 @@ shared_close(void *table UNUSED, struct site *site, usec_t now)
 	shared_handle_release(h);
 }
 
-static enum site_state
-shared_wait(void *table, struct site *site, bool waits, usec_t now)
+enum site_state
+site_wait(struct site *site, bool waits, usec_t now)
 {
 	struct shared_handle *h = shared_handle_of(site);
 	enum site_state state;
 
 	state = wait_in(h, waits, now);
-	if (waits && state == SITE_ROOM && is_barred(table, site)) {
+	if (waits && state == SITE_ROOM && is_barred(h->shared, site)) {
 		(void)wait_in(h, false, now);
 		state = SITE_FULL;
 	}
 	shared_handle_watch(h);
 	if (h->watched)
-		shared_work_at(table, now + CHECK_AGAIN);
+		shared_work_at(h->shared, now + CHECK_AGAIN);
 	return state;
 }
 
@@ -150,11 +151,11 @@ take_in(struct shared_access *a)
 	return SITE_FULL;
 }
 
-static enum site_state
-shared_take(void *table, struct site *site, usec_t now)
+enum site_state
+site_take(struct site *site, usec_t now)
 {
 	struct shared_handle *h = shared_handle_of(site);
-	struct shared *s = table;
+	struct shared *s = h->shared;
 	enum site_state state;
 	struct shared_access a;
 
@@ -226,9 +227,9 @@ report_in(struct shared_handle *h, const struct site_report *report, usec_t now,
 	shared_handle_watch(h);
 }
 
-static void
-shared_done(void *table UNUSED, struct site *site,
-    const struct site_report *report, usec_t now, struct site_step *ret_step)
+void
+site_done(struct site *site, const struct site_report *report, usec_t now,
+    struct site_step *ret_step)
 {
 	struct site_step step = { .result = report->result };
 	struct shared_handle *h = shared_handle_of(site);
@@ -240,7 +241,7 @@ shared_done(void *table UNUSED, struct site *site,
 }
 
 uint32_t
-shared_transport(const struct site *site)
+site_transport(const struct site *site)
 {
 	return ((const struct shared_handle *)(const void *)site)->transport;
 }
@@ -309,25 +310,11 @@ flush_set(struct shared *s, uint32_t set, usec_t now)
 	shared_set_unlock(s, set);
 }
 
-static void
-shared_flush(void *table, usec_t now)
+void
+site_flush(struct shared *shared, usec_t now)
 {
-	struct shared *s = table;
 	uint32_t set;
 
-	for (set = 0; set < s->seg.sets; set++)
-		flush_set(s, set, now);
+	for (set = 0; set < shared->seg.sets; set++)
+		flush_set(shared, set, now);
 }
-
-const struct site_table shared_functions = {
-	.open = shared_open,
-	.close = shared_close,
-	.user = shared_user,
-	.name = shared_name,
-	.state = shared_state,
-	.wait = shared_wait,
-	.take = shared_take,
-	.done = shared_done,
-	.view = shared_view,
-	.flush = shared_flush,
-};

@@ -1,6 +1,7 @@
 /* site/shared.h - one destination, one window, however many queues: the table
- * of destinations in shared memory, behind site_table of site/site.h. Design:
- * docs/SITES.md. Rules of windows and deaths: docs/SCHEDULING.md, 2 and 3.
+ * of destinations in shared memory. site/site.h has what is done at one site.
+ * Design: docs/SITES.md. Rules of windows and deaths: docs/SCHEDULING.md, 2 and
+ * 3.
  *
  * The supervisor makes the segment and never maps it afterwards. Each
  * queue-send maps it and is a member of it: the member's cells say how many
@@ -95,7 +96,6 @@ void shared_free(struct shared **shared);
 /* Called before shared_free(): all of that is left undone, since there may
  * still be connections. The member stays as it is until it is forgotten. */
 void shared_abandon(struct shared *shared);
-const struct site_table *shared_table(const struct shared *shared);
 /* New parameters, by index; names stay as they were. A window is cut to a new
  * limit when the site is used next. -EINVAL for another count. Then
  * sched_configure(). */
@@ -129,13 +129,11 @@ void shared_forget(
  * site whose state is SITE_ROOM. If barred() returns true, the site counts as
  * full, and its scheduler does not wait for a place. The caller calls
  * sched_site_ready() when the answer may have changed. The lock of the site's
- * set may be held, so barred() may call only shared_table(),
- * shared_transport(), and name(), open() and close() of the table. barred()
- * closes only sites that barred() has opened. */
+ * set may be held, so barred() may call only site_transport(), site_name(),
+ * site_open() and site_close(). barred() closes only sites that barred() has
+ * opened. */
 void shared_set_barred(struct shared *shared,
     bool (*barred)(void *ctx, struct site *site), void *ctx);
-/* The transport that a site was opened with. */
-uint32_t shared_transport(const struct site *site);
 
 /* A descriptor that is readable when another process made room at a site that
  * this queue waits at, or the site died. A thread that sleeps on the member's
@@ -144,7 +142,7 @@ int shared_wake_fd(const struct shared *shared);
 /* The work to do when it is readable, and at the time returned (USEC_NEVER:
  * none; the descriptor is readable as well when that time becomes an earlier
  * one): ready is called for each site that may have room, with the pointer of
- * site_table.user(); results that could not be written are written; as a net,
+ * site_user(); results that could not be written are written; as a net,
  * all sites that are waited at are checked once a second. */
 usec_t shared_work(struct shared *shared, usec_t now,
     void (*ready)(void *ctx, void *user), void *ctx);

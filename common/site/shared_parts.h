@@ -9,7 +9,7 @@
  *	shared_member.c   members: claimed, cleared, given up
  *	shared_waker.c    waking other queues, and the loop of this process
  *	shared_handle.c   sites that this process has open
- *	shared.c          the functions of struct site_table
+ *	shared.c          the functions of site.h, and places that are kept
  *	shared_start.c    start, end, parameters, attaching to the segment
  *	shared_work.c     work that is left for later
  *	shared_read.c     readers that do not map
@@ -292,7 +292,6 @@ struct shared_waker {
 };
 
 struct shared {
-	struct site_table table;
 	struct shared_segment seg;
 	const char *lost; /* why no place is to be had; NULL: places are */
 	bool uncounted;   /* places are held that are not in seg yet */
@@ -474,7 +473,6 @@ void shared_work_note_grant(struct shared_handle *h, usec_t now);
 /* ---- shared.c ---- */
 /* No place is taken any more. why: a constant. */
 void shared_lose(struct shared *s, const char *why);
-extern const struct site_table shared_functions;
 
 /* ---- shared_start.c ---- */
 /* As shared_attach(), in memory that is mapped already. */

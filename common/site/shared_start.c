@@ -61,8 +61,6 @@ shared_new(const struct shared_params *params, uint64_t seed,
 	s = calloc(1, sizeof(*s) + params->count * sizeof(struct window_rules));
 	if (s == NULL)
 		return -ENOMEM;
-	s->table = shared_functions;
-	s->table.table = s;
 	s->count = params->count;
 	s->lost = NONE_YET;
 	s->random = seed;
@@ -259,12 +257,6 @@ shared_new_alone(const struct shared_params *params, uint32_t slots,
 	if (r < 0)
 		shared_free(ret_shared);
 	return r;
-}
-
-const struct site_table *
-shared_table(const struct shared *shared)
-{
-	return &shared->table;
 }
 
 void

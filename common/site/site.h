@@ -60,40 +60,38 @@ struct site_step {
 
 struct site;
 
-/* The first argument of each function is `table` of the struct. Cost: O(1),
- * amortized, or O(log n) in sites. */
-struct site_table {
-	void *table;
-	/* The site is found or made, and open; NULL when memory is out. Names
-	 * compare without case. A site opened twice must be closed twice. */
-	struct site *(*open)(
-	    void *table, uint32_t transport, const char *name, usec_t now);
-	void (*close)(void *table, struct site *site, usec_t now);
-	/* A pointer of the scheduler, kept with the site while it is open; NULL
-	 * at first. */
-	void **(*user)(struct site *site);
-	/* The name, as it was given when the site was made. */
-	const char *(*name)(const struct site *site);
-	/* Whether take() would give a place. A dead site whose time has come
-	 * opens. */
-	enum site_state (*state)(void *table, struct site *site, usec_t now);
-	/* As state(); waits: there are entries that want a place. A scheduler
-	 * that waits at a full site is a waiter, and sched_site_ready() follows
-	 * when there is room or the site has died. It stays a waiter until
-	 * take() gives a place or waits is false; calling this again does not
-	 * lose its grant. NULL where no other process takes places: then
-	 * done() has told all there is to know. */
-	enum site_state (*wait)(
-	    void *table, struct site *site, bool waits, usec_t now);
-	/* SITE_ROOM: a place was taken; done() gives it back. */
-	enum site_state (*take)(void *table, struct site *site, usec_t now);
-	/* The place is given back. ret_step may be NULL. */
-	void (*done)(void *table, struct site *site,
-	    const struct site_report *report, usec_t now,
-	    struct site_step *ret_step);
-	void (*view)(const struct site *site, struct site_view *ret_view);
-	/* Every dead site opens. */
-	void (*flush)(void *table, usec_t now);
-};
+/* Names compare without case. The functions cost O(1), or O(log n) in sites.
+ * The table of sites: site/shared.h. */
+struct shared;
+
+/* The site is found or made, and open; NULL when memory is out. A site opened
+ * twice must be closed twice. */
+struct site *site_open(
+    struct shared *shared, uint32_t transport, const char *name, usec_t now);
+void site_close(struct site *site, usec_t now);
+/* A pointer of the scheduler, kept with the site while it is open; NULL at
+ * first. */
+void **site_user(struct site *site);
+/* The name, as it was given when the site was made. */
+const char *site_name(const struct site *site);
+/* The transport that the site was opened with. */
+uint32_t site_transport(const struct site *site);
+/* Whether site_take() would give a place. A dead site whose time has come
+ * opens. */
+enum site_state site_state(struct site *site, usec_t now);
+/* As site_state(); waits: there are entries that want a place. A scheduler that
+ * waits at a full site is a waiter, and sched_site_ready() follows when there
+ * is room or the site has died. It stays a waiter until site_take() gives a
+ * place or waits is false; calling this again does not lose its grant. */
+enum site_state site_wait(struct site *site, bool waits, usec_t now);
+/* SITE_ROOM: a place was taken; site_done() gives it back. */
+enum site_state site_take(struct site *site, usec_t now);
+/* The place is given back. ret_step may be NULL. */
+void site_done(struct site *site, const struct site_report *report, usec_t now,
+    struct site_step *ret_step);
+/* The site as it was last looked at, by any function with a time. */
+void site_view(const struct site *site, struct site_view *ret_view);
+/* Every dead site opens. */
+void site_flush(struct shared *shared, usec_t now);
 
 #endif

@@ -156,13 +156,13 @@ backlog_is_beyond(const struct send *s, const struct backlog *b)
 bool
 backlog_is_dead(const struct send *s, const struct backlog *b)
 {
-	const struct site_table *t = shared_table(s->sites.shared);
-	struct site *site = t->open(t->table, b->transport, b->name, s->now);
+	struct site *site =
+	    site_open(s->sites.shared, b->transport, b->name, s->now);
 	bool dead;
 
 	if (site == NULL)
 		return false;
-	dead = t->state(t->table, site, s->now) == SITE_DEAD;
-	t->close(t->table, site, s->now);
+	dead = site_state(site, s->now) == SITE_DEAD;
+	site_close(site, s->now);
 	return dead;
 }

@@ -119,11 +119,11 @@ static void
 explain_site(struct explanation *x, uint32_t transport, const char *name)
 {
 	struct send *s = x->s;
-	const struct site_table *t = shared_table(s->sites.shared);
 	const bool asks = rollup_may_be_shared(s, transport, name);
 	const char *at = asks ? delivery_destination(s, transport, name) : name;
 	const char *shown = at == NULL ? name : at;
-	struct site *site = t->open(t->table, transport, shown, s->now);
+	struct site *site =
+	    site_open(s->sites.shared, transport, shown, s->now);
 	char text[SITE_SIZE];
 	struct msg_EXPLAINED fact = { .site = site_text(
 					  s, transport, shown, text) };
@@ -131,8 +131,8 @@ explain_site(struct explanation *x, uint32_t transport, const char *name)
 
 	if (site == NULL)
 		return;
-	(void)t->state(t->table, site, s->now);
-	t->view(site, &v);
+	(void)site_state(site, s->now);
+	site_view(site, &v);
 	fact.situation = at == NULL ? SITUATION_UNPLACED : SITUATION_OPEN;
 	fact.used = v.busy;
 	fact.limit = v.window;
@@ -143,7 +143,7 @@ explain_site(struct explanation *x, uint32_t transport, const char *name)
 		fact.why = MSG_S(v.why);
 	}
 	say(x, fact);
-	t->close(t->table, site, s->now);
+	site_close(site, s->now);
 }
 
 /* ---- a message that waits outside ---- */

@@ -86,12 +86,10 @@ put_aside(struct send *s, struct kept *k)
 static void
 leave(struct send *s, struct kept *k)
 {
-	const struct site_table *table = shared_table(s->sites.shared);
-
 	RB_REMOVE(kept_numbers, &s->kept.numbers, k);
 	TAILQ_REMOVE(&k->agent->kept, k, of_agent);
 	s->kept.count--;
-	table->close(table->table, k->site, s->now);
+	site_close(k->site, s->now);
 	free(k);
 }
 
@@ -100,13 +98,12 @@ static void
 give_back(struct send *s, struct kept *k)
 {
 	static const struct site_report report = { .result = SITE_AGENT_DIED };
-	const struct site_table *table = shared_table(s->sites.shared);
 	void *destination;
 
 	if (!k->closing)
 		shared_keep_not(k->site);
-	table->done(table->table, k->site, &report, s->now, NULL);
-	destination = *table->user(k->site);
+	site_done(k->site, &report, s->now, NULL);
+	destination = *site_user(k->site);
 	if (destination != NULL)
 		sched_site_ready(s->sched, destination, s->now);
 }
@@ -152,7 +149,6 @@ close_one(struct send *s, struct kept *k)
 struct kept *
 kept_find(struct send *s, const struct sched_entry *e)
 {
-	const struct site_table *table = shared_table(s->sites.shared);
 	struct kept key = { .number = UINT64_MAX }, *k;
 
 	TAILQ_FOREACH (k, &s->kept.promised, age)
@@ -161,13 +157,13 @@ kept_find(struct send *s, const struct sched_entry *e)
 	if (s->kept.open[e->transport] == 0)
 		return NULL;
 	key.site =
-	    table->open(table->table, e->transport, e->destination, s->now);
+	    site_open(s->sites.shared, e->transport, e->destination, s->now);
 	if (key.site == NULL)
 		return NULL;
 	RB_INSERT(kept_sites, &s->kept.sites, &key);
 	k = RB_PREV(kept_sites, &s->kept.sites, &key);
 	RB_REMOVE(kept_sites, &s->kept.sites, &key);
-	table->close(table->table, key.site, s->now);
+	site_close(key.site, s->now);
 	return k != NULL && k->site == key.site ? k : NULL;
 }
 
@@ -215,7 +211,6 @@ kept_promise(struct send *s, struct kept *k, const struct sched_entry *e)
 static struct kept *
 add(struct send *s, const struct delivery *d)
 {
-	const struct site_table *table = shared_table(s->sites.shared);
 	struct kept *k = calloc(1, sizeof(*k));
 
 	if (k == NULL)
@@ -224,8 +219,8 @@ add(struct send *s, const struct delivery *d)
 	k->agent = d->agent;
 	k->transport = d->entry->transport;
 	k->idle_at = s->now;
-	k->site = table->open(
-	    table->table, k->transport, d->entry->destination, s->now);
+	k->site = site_open(
+	    s->sites.shared, k->transport, d->entry->destination, s->now);
 	if (k->site == NULL) {
 		free(k);
 		return NULL;

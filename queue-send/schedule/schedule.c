@@ -41,7 +41,7 @@ schedule_init(struct send *s)
 	r = site_table_init(s);
 	if (r == 0)
 		r = sched_new(&s->conf->sched, p.transports, count,
-		    shared_table(s->sites.shared), &s->sched);
+		    s->sites.shared, &s->sched);
 	ungreeted_init(s);
 	if (r == 0)
 		schedule_log_set(s);

@@ -283,15 +283,15 @@ opened(struct send *s, struct dead_site *d, const char *why)
 static void
 read_view(const struct send *s, const struct dead_site *d, struct site_view *v)
 {
-	const struct site_table *t = shared_table(s->sites.shared);
-	struct site *site = t->open(t->table, d->transport, d->name, s->now);
+	struct site *site =
+	    site_open(s->sites.shared, d->transport, d->name, s->now);
 
 	*v = (struct site_view){ .state = SITE_ROOM, .deaths = 1 };
 	if (site == NULL)
 		return;
-	(void)t->state(t->table, site, s->now);
-	t->view(site, v);
-	t->close(t->table, site, s->now);
+	(void)site_state(site, s->now);
+	site_view(site, v);
+	site_close(site, s->now);
 }
 
 static const char *

@@ -105,8 +105,7 @@ site_find(struct send *s, struct site *site)
 static struct ungreeted_site *
 site_get(struct send *s, uint32_t transport, const char *name)
 {
-	const struct site_table *t = shared_table(s->sites.shared);
-	struct site *site = t->open(t->table, transport, name, s->now);
+	struct site *site = site_open(s->sites.shared, transport, name, s->now);
 	struct ungreeted_site *u = NULL;
 
 	if (site == NULL)
@@ -115,7 +114,7 @@ site_get(struct send *s, uint32_t transport, const char *name)
 	if (u == NULL)
 		u = calloc(1, sizeof(*u));
 	if (u == NULL || u->site != NULL) {
-		t->close(t->table, site, s->now);
+		site_close(site, s->now);
 		return u;
 	}
 	u->site = site;
@@ -127,12 +126,10 @@ site_get(struct send *s, uint32_t transport, const char *name)
 static void
 site_release(struct send *s, struct ungreeted_site *u)
 {
-	const struct site_table *t = shared_table(s->sites.shared);
-
 	if (u->running > 0 || u->held || u->pinned)
 		return;
 	RB_REMOVE(ungreeted_tree, &s->ungreeted.sites, u);
-	t->close(t->table, u->site, s->now);
+	site_close(u->site, s->now);
 	free(u);
 }
 
@@ -176,7 +173,6 @@ share_of(const struct send *s, uint32_t transport)
 static bool
 has_no_slot(struct send *s, struct site *site, uint32_t transport)
 {
-	const struct site_table *t = shared_table(s->sites.shared);
 	const struct ungreeted_site *u = site_find(s, site);
 	const uint32_t share = share_of(s, transport);
 	const bool short_of =
@@ -185,7 +181,7 @@ has_no_slot(struct send *s, struct site *site, uint32_t transport)
 	if (s->ungreeted.running[transport] < share &&
 	    (u == NULL || u->running == 0 || !short_of))
 		return false;
-	return greeted_find(s, transport, t->name(site)) == NULL;
+	return greeted_find(s, transport, site_name(site)) == NULL;
 }
 
 /* shared_set_barred(). Without memory for it a destination is not held. */
@@ -193,14 +189,13 @@ static bool
 on_barred(void *ctx, struct site *site)
 {
 	struct send *s = ctx;
-	const uint32_t transport = shared_transport(site);
-	const struct site_table *t = shared_table(s->sites.shared);
+	const uint32_t transport = site_transport(site);
 	struct ungreeted_site *u;
 
 	if (!is_remote(s, transport) || s->conf->smtp_ungreeted_share >= 100 ||
 	    !has_no_slot(s, site, transport))
 		return false;
-	u = site_get(s, transport, t->name(site));
+	u = site_get(s, transport, site_name(site));
 	if (u == NULL)
 		return false;
 	site_set_held(s, u, true);
@@ -294,14 +289,13 @@ bool
 ungreeted_is_held(struct send *s, uint32_t transport, const char *name,
     uint32_t *ret_used, uint32_t *ret_limit)
 {
-	const struct site_table *t = shared_table(s->sites.shared);
-	struct site *site = t->open(t->table, transport, name, s->now);
+	struct site *site = site_open(s->sites.shared, transport, name, s->now);
 	const struct ungreeted_site *u;
 
 	if (site == NULL)
 		return false;
 	u = site_find(s, site);
-	t->close(t->table, site, s->now);
+	site_close(site, s->now);
 	if (u == NULL || !u->held)
 		return false;
 	*ret_used = s->ungreeted.running[transport];
@@ -337,7 +331,6 @@ give_way(struct send *s)
 usec_t
 ungreeted_work(struct send *s)
 {
-	const struct site_table *t = shared_table(s->sites.shared);
 	struct ungreeted *all = &s->ungreeted;
 	struct ungreeted_site *u;
 	void *destination;
@@ -355,7 +348,7 @@ ungreeted_work(struct send *s)
 			break;
 		site_set_held(s, u, false);
 		u->pinned = true;
-		destination = *t->user(u->site);
+		destination = *site_user(u->site);
 		if (destination != NULL)
 			sched_site_ready(s->sched, destination, s->now);
 		u->pinned = false;

@@ -42,10 +42,8 @@ dice(struct end *e, uint32_t sides)
 static void
 take(struct end *e, uint32_t i)
 {
-	const struct site_table *f = shared_table(e->shared);
-
-	if (f->take(f->table, e->sites[i], e->now) != SITE_ROOM) {
-		(void)f->wait(f->table, e->sites[i], true, e->now);
+	if (site_take(e->sites[i], e->now) != SITE_ROOM) {
+		(void)site_wait(e->sites[i], true, e->now);
 		return;
 	}
 	e->held[i]++;
@@ -57,7 +55,6 @@ take(struct end *e, uint32_t i)
 static void
 done(struct end *e, uint32_t i)
 {
-	const struct site_table *f = shared_table(e->shared);
 	struct site_report report = { .why = "why" };
 	struct site_step step;
 
@@ -68,7 +65,7 @@ done(struct end *e, uint32_t i)
 	if (i > 0 && dice(e, 8) == 0)
 		report.result = dice(e, 2) == 0 ? SITE_FAILED : SITE_DOUBTED;
 	report.message = 1 + dice(e, 3);
-	f->done(f->table, e->sites[i], &report, e->now, &step);
+	site_done(e->sites[i], &report, e->now, &step);
 }
 
 static void
@@ -82,7 +79,6 @@ on_ready(void *ctx, void *user)
 static void
 step(struct end *e)
 {
-	const struct site_table *f = shared_table(e->shared);
 	struct pollfd p = { .fd = shared_wake_fd(e->shared), .events = POLLIN };
 	uint32_t i = dice(e, SITES), n = dice(e, 1000);
 
@@ -93,9 +89,9 @@ step(struct end *e)
 	else if (n < 850)
 		done(e, i);
 	else if (n < 880)
-		(void)f->wait(f->table, e->sites[i], false, e->now);
+		(void)site_wait(e->sites[i], false, e->now);
 	else if (n < 890)
-		f->flush(f->table, e->now);
+		site_flush(e->shared, e->now);
 	else if (n < 895) /* not of this life, and of nobody */
 		shared_forget(e->shared, dice(e, ENDS), 0, e->now);
 	else if (n < 990 || poll(&p, 1, 1) >= 0)
@@ -113,7 +109,6 @@ begin(struct end *e)
 	};
 	const struct shared_params p = { &site, names, 1,
 		{ USEC_PER_MSEC, 4 * USEC_PER_MSEC, 20 } };
-	const struct site_table *f;
 	uint32_t i;
 
 	if (shared_new(&p, e->index, &e->shared) < 0)
@@ -122,14 +117,13 @@ begin(struct end *e)
 	if (shared_attach_segment(e->shared, &segment,
 		shared_member_owner(e->index, ++e->life), clock_mono()) < 0)
 		abort();
-	f = shared_table(e->shared);
 	for (i = 0; i < SITES; i++) {
 		const char name[] = { (char)('a' + i), '\0' };
 
-		e->sites[i] = f->open(f->table, 0, name, 0);
+		e->sites[i] = site_open(e->shared, 0, name, 0);
 		if (e->sites[i] == NULL)
 			abort();
-		*f->user(e->sites[i]) = &e->sites[i];
+		*site_user(e->sites[i]) = &e->sites[i];
 	}
 }
 

@@ -62,8 +62,7 @@ bench_open(struct bench *b, const struct policy *p)
 	b->flying = bench_need(calloc(p->agents, sizeof(struct sched_entry *)));
 	bench_check(
 	    shared_new_alone(&table, slots_for(p->agents), 1, &b->sites));
-	bench_check(
-	    sched_new(&params, &transport, 1, shared_table(b->sites), &b->s));
+	bench_check(sched_new(&params, &transport, 1, b->sites, &b->s));
 }
 
 /* From the end of one selection to that of the next, with one delivery that

@@ -41,7 +41,6 @@ struct bench {
 struct worker {
 	struct bench *b;
 	struct shared *shared;
-	const struct site_table *f;
 	struct site *sites[SITES_MAX];
 	uint64_t count;
 	usec_t until, next; /* of the place that is held; of shared_work() */
@@ -68,16 +67,14 @@ stopped(const struct worker *w)
 static void
 take_and_done(struct worker *w)
 {
-	void *table = w->f->table;
 	uint32_t i = 0;
 	usec_t now = clock_mono();
 
 	while ((w->count & 63) != 0 || !stopped(w)) {
 		struct site *site = w->sites[i++ % w->b->sites];
 
-		if (w->f->take(table, site, now) == SITE_ROOM) {
-			w->f->done(
-			    table, site, &(struct site_report){ 0 }, now, NULL);
+		if (site_take(site, now) == SITE_ROOM) {
+			site_done(site, &(struct site_report){ 0 }, now, NULL);
 			w->count++;
 		} else if (stopped(w)) {
 			return;
@@ -90,15 +87,13 @@ take_and_done(struct worker *w)
 static void
 want(struct worker *w, usec_t now)
 {
-	void *table = w->f->table;
-
 	if (w->held)
 		return;
-	if (w->f->take(table, w->sites[0], now) == SITE_ROOM) {
+	if (site_take(w->sites[0], now) == SITE_ROOM) {
 		w->held = true;
 		w->until = now + HOLD;
 	} else {
-		(void)w->f->wait(table, w->sites[0], true, now);
+		(void)site_wait(w->sites[0], true, now);
 	}
 }
 
@@ -118,8 +113,8 @@ hold_and_wait(struct worker *w)
 		struct timespec t;
 
 		if (w->held && now >= w->until) {
-			w->f->done(w->f->table, w->sites[0],
-			    &(struct site_report){ 0 }, now, NULL);
+			site_done(
+			    w->sites[0], &(struct site_report){ 0 }, now, NULL);
 			w->held = false;
 			w->count++;
 		}
@@ -155,16 +150,15 @@ worker_begin(struct worker *w, struct bench *b, uint32_t index)
 	must(shared_new(&p, index, &w->shared) == 0 &&
 		shared_attach(w->shared, b->fd, index, 1, clock_mono()) == 0,
 	    "attach");
-	w->f = shared_table(w->shared);
 	for (i = 0; i < b->sites; i++) {
 		char name[32];
 
 		/* Of one: the same for all; else each its own. */
 		snprintf(name, sizeof(name), "h%u.example",
 		    b->sites == 1 ? 0U : index * SITES_MAX + i);
-		w->sites[i] = w->f->open(w->f->table, 0, name, clock_mono());
+		w->sites[i] = site_open(w->shared, 0, name, clock_mono());
 		must(w->sites[i] != NULL, name);
-		*w->f->user(w->sites[i]) = w;
+		*site_user(w->sites[i]) = w;
 	}
 }
 

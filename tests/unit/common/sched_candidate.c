@@ -76,9 +76,7 @@ Test(sched_candidate, has_the_best_score_now)
 
 	for (i = 0; i < ARRAY_LEN(cases); i++) {
 		cr_assert_eq(table_new(&site, 1, &backoff, &sites), 0);
-		cr_assert_eq(
-		    sched_new(&params, &transport, 1, shared_table(sites), &s),
-		    0);
+		cr_assert_eq(sched_new(&params, &transport, 1, sites, &s), 0);
 		m[0] = message(s, "bulk", 20, 0);
 		m[1] = message(s, "first", cases[i].first, 0);
 		m[2] =

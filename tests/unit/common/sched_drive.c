@@ -366,7 +366,7 @@ see_step(void *ctx, uint32_t transport UNUSED, const char *destination,
 	cr_assert_gt(step->after.window, 0);
 }
 
-static const struct site_table *
+static struct shared *
 sites_begin(struct drive *d)
 {
 	if (d->elsewhere != NULL)
@@ -374,7 +374,7 @@ sites_begin(struct drive *d)
 	cr_assert_eq(
 	    table_new(d->site_params, d->ntransports, &d->backoff, &d->sites),
 	    0);
-	return shared_table(d->sites);
+	return d->sites;
 }
 
 void

@@ -34,7 +34,7 @@ struct drive_message {
 /* Where windows live, when it is not in a table of the drive's own. */
 struct drive;
 struct drive_sites {
-	const struct site_table *(*begin)(struct drive *d);
+	struct shared *(*begin)(struct drive *d);
 	void (*configure)(struct drive *d);
 	void (*end)(struct drive *d);
 	void *of; /* as they like */

@@ -30,8 +30,7 @@ static void
 start(void)
 {
 	cr_assert_eq(table_new(&site, 1, &backoff, &sites), 0);
-	cr_assert_eq(
-	    sched_new(&params, &transport, 1, shared_table(sites), &s), 0);
+	cr_assert_eq(sched_new(&params, &transport, 1, sites, &s), 0);
 }
 
 static void

@@ -26,8 +26,7 @@ make(void)
 	struct sched *s = NULL;
 
 	cr_assert_eq(table_new(&site, 1, &backoff, &sites), 0);
-	cr_assert_eq(
-	    sched_new(&params, &transport, 1, shared_table(sites), &s), 0);
+	cr_assert_eq(sched_new(&params, &transport, 1, sites, &s), 0);
 	return s;
 }
 

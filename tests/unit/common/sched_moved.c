@@ -278,9 +278,7 @@ begin(struct world *w)
 	const struct site_backoff backoff = { 1, 1, 0 };
 
 	cr_assert_eq(table_new(&site, 1, &backoff, &w->sites), 0);
-	cr_assert_eq(
-	    sched_new(&params, &transport, 1, shared_table(w->sites), &w->s),
-	    0);
+	cr_assert_eq(sched_new(&params, &transport, 1, w->sites, &w->s), 0);
 	sched_set_watch(w->s, &watch);
 	w->t = &w->s->transports[0];
 	if (roll(w, 0, 2) > 0)

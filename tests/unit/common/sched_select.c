@@ -56,8 +56,7 @@ make(const struct limits *l, uint32_t count)
 
 	fill(l, count, transport, site);
 	cr_assert_eq(table_new(site, count, &backoff, &sites), 0);
-	cr_assert_eq(
-	    sched_new(&params, transport, count, shared_table(sites), &s), 0);
+	cr_assert_eq(sched_new(&params, transport, count, sites, &s), 0);
 	return s;
 }
 

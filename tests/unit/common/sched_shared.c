@@ -44,14 +44,14 @@ params_of(const struct drive *d)
 	};
 }
 
-static const struct site_table *
+static struct shared *
 sites_begin(struct drive *d)
 {
 	const struct shared_params p = params_of(d);
 	struct queue *q = queue_of(d);
 
 	cr_assert_eq(shared_new(&p, d->dice, &q->shared), 0);
-	return shared_table(q->shared);
+	return q->shared;
 }
 
 static void

@@ -42,9 +42,7 @@ configure(struct two *t, struct queue *q, uint32_t process_limit)
 		params(process_limit) };
 
 	if (q->s == NULL)
-		cr_assert_eq(sched_new(&common, two, 2,
-				 shared_table(q->e.shared), &q->s),
-		    0);
+		cr_assert_eq(sched_new(&common, two, 2, q->e.shared, &q->s), 0);
 	else
 		cr_assert_eq(sched_configure(q->s, &common, two, 2, t->now), 0);
 }

@@ -13,14 +13,14 @@ Test(site_death, a_cohort_of_failures_kills)
 
 	begin(&t, &plain, &exact, 1);
 	a = open_at(&t, "a", 7);
-	take(&t, a, 7);
-	take(&t, a, 7);
-	done(&t, a, SITE_FAILED, 8);
-	cr_expect_eq(t.f->state(t.table, a, 8), SITE_ROOM);
-	done(&t, a, SITE_FAILED, 9);
-	cr_expect_eq(t.f->state(t.table, a, 9), SITE_DEAD);
-	cr_expect_eq(t.f->take(t.table, a, 9), SITE_DEAD);
-	v = view(&t, a);
+	take(a, 7);
+	take(a, 7);
+	done(a, SITE_FAILED, 8);
+	cr_expect_eq(site_state(a, 8), SITE_ROOM);
+	done(a, SITE_FAILED, 9);
+	cr_expect_eq(site_state(a, 9), SITE_DEAD);
+	cr_expect_eq(site_take(a, 9), SITE_DEAD);
+	v = view(a);
 	cr_expect_eq(v.state, SITE_DEAD);
 	cr_expect_eq(v.busy, 0);
 	cr_expect_eq(v.deaths, 1);
@@ -28,7 +28,7 @@ Test(site_death, a_cohort_of_failures_kills)
 	cr_expect_eq(v.window, 2, "as it was");
 	cr_expect(v.fail_cohorts == 1);
 	cr_expect_str_eq(v.why, "refused");
-	t.f->close(t.table, a, 9);
+	site_close(a, 9);
 	end(&t);
 }
 
@@ -43,21 +43,21 @@ Test(site_death, a_dead_one_opens_when_its_time_has_come)
 	p.failed_cohort_limit = 1.1;
 	begin(&t, &p, &exact, 1);
 	a = open_at(&t, "a", 0);
-	cr_assert_eq(kill_at(&t, a, 0), MIN);
-	cr_expect_eq(t.f->state(t.table, a, MIN - 1), SITE_DEAD);
-	cr_expect_eq(t.f->state(t.table, a, MIN), SITE_ROOM);
-	v = view(&t, a);
+	cr_assert_eq(kill_at(a, 0), MIN);
+	cr_expect_eq(site_state(a, MIN - 1), SITE_DEAD);
+	cr_expect_eq(site_state(a, MIN), SITE_ROOM);
+	v = view(a);
 	cr_expect_eq(v.window, 2);
 	cr_expect(v.success == 0 && v.failure == 0 && v.fail_cohorts == 0);
 	cr_expect_eq(v.deaths, 1, "no success between");
 	cr_expect_null(v.why);
-	kill_at(&t, a, MIN);
-	cr_expect_eq(t.f->take(t.table, a, 3 * MIN - 1), SITE_DEAD);
-	cr_expect_eq(t.f->take(t.table, a, 3 * MIN), SITE_ROOM);
-	cr_expect_eq(view(&t, a).deaths, 2);
-	done(&t, a, SITE_DELIVERED, 3 * MIN);
-	cr_expect_eq(view(&t, a).deaths, 0, "a success between");
-	t.f->close(t.table, a, 0);
+	kill_at(a, MIN);
+	cr_expect_eq(site_take(a, 3 * MIN - 1), SITE_DEAD);
+	cr_expect_eq(site_take(a, 3 * MIN), SITE_ROOM);
+	cr_expect_eq(view(a).deaths, 2);
+	done(a, SITE_DELIVERED, 3 * MIN);
+	cr_expect_eq(view(a).deaths, 0, "a success between");
+	site_close(a, 0);
 	end(&t);
 }
 
@@ -89,16 +89,16 @@ Test(site_death, suspensions_grow)
 		begin(&t, &plain, &b, 1);
 		a = open_at(&t, "a", 0);
 		for (n = 0; n < 200; n++) {
-			usec_t got = kill_at(&t, a, 0);
+			usec_t got = kill_at(a, 0);
 			usec_t want = n < 6 ? rows[i].want[n] : rows[i].last;
 
 			if (n < 6 || n > 70)
 				cr_expect_eq(got, want,
 				    "row %zu, death %d: %lld", i, n + 1,
 				    (long long)got);
-			t.f->flush(t.table, 0);
+			site_flush(t.shared, 0);
 		}
-		t.f->close(t.table, a, 0);
+		site_close(a, 0);
 		end(&t);
 	}
 }
@@ -113,12 +113,12 @@ Test(site_death, no_suspension_ends_beyond_the_end_of_time)
 	begin(&t, &plain, &b, 1);
 	a = open_at(&t, "a", 0);
 	for (n = 0; n < 100; n++) {
-		usec_t until = kill_at(&t, a, USEC_NEVER - 5);
+		usec_t until = kill_at(a, USEC_NEVER - 5);
 
 		cr_assert(until >= USEC_NEVER - 5);
-		t.f->flush(t.table, 0);
+		site_flush(t.shared, 0);
 	}
-	t.f->close(t.table, a, USEC_NEVER);
+	site_close(a, USEC_NEVER);
 	end(&t);
 }
 
@@ -141,12 +141,12 @@ Test(site_death, suspensions_are_spread)
 		begin(&t, &plain, &b, 42);
 		a = open_at(&t, "a", 0);
 		for (n = 0; n < 4000; n++) {
-			usec_t time = kill_at(&t, a, 1) - 1;
+			usec_t time = kill_at(a, 1) - 1;
 
 			least = time < least ? time : least;
 			most = time > most ? time : most;
 			sum += time;
-			t.f->flush(t.table, 0);
+			site_flush(t.shared, 0);
 		}
 		cr_expect(least >= MIN - half && most <= MIN + half,
 		    "%u %%: %lld to %lld", (unsigned)pcts[i], (long long)least,
@@ -154,7 +154,7 @@ Test(site_death, suspensions_are_spread)
 		cr_expect(least <= MIN - half + half / 50 &&
 		    most >= MIN + half - half / 50);
 		cr_expect(llabs(sum / 4000 - MIN) <= half / 20);
-		t.f->close(t.table, a, 1);
+		site_close(a, 1);
 		end(&t);
 	}
 }
@@ -171,14 +171,14 @@ Test(site_death, the_longest_suspensions_are_spread_too)
 	begin(&t, &plain, &b, 1);
 	a = open_at(&t, "a", 0);
 	for (n = 0; n < 100; n++) {
-		usec_t time = kill_at(&t, a, 0);
+		usec_t time = kill_at(a, 0);
 
 		above = above || time > MAX;
 		below = below || (n > 10 && time < MAX);
-		t.f->flush(t.table, 0);
+		site_flush(t.shared, 0);
 	}
 	cr_expect(above && below);
-	t.f->close(t.table, a, 0);
+	site_close(a, 0);
 	end(&t);
 }
 
@@ -197,15 +197,15 @@ Test(site_death, the_same_seed_gives_the_same_times)
 		usec_t until[3];
 
 		for (i = 0; i < 3; i++) {
-			until[i] = kill_at(&t[i], a[i], 0);
-			t[i].f->flush(t[i].table, 0);
+			until[i] = kill_at(a[i], 0);
+			site_flush(t[i].shared, 0);
 		}
 		cr_expect_eq(until[0], until[1]);
 		different += until[0] != until[2];
 	}
 	cr_expect_gt(different, 40);
 	for (i = 0; i < 3; i++) {
-		t[i].f->close(t[i].table, a[i], 0);
+		site_close(a[i], 0);
 		end(&t[i]);
 	}
 }
@@ -230,20 +230,20 @@ Test(site_death, a_late_success_opens)
 		begin(&t, &p, &exact, 1);
 		a = open_at(&t, "a", 0);
 		for (n = 0; n < rows[i].running; n++)
-			take(&t, a, 0);
-		kill_at(&t, a, 0);
-		cr_assert_eq(view(&t, a).deaths, 1);
-		done(&t, a, SITE_DELIVERED, 5);
-		v = view(&t, a);
+			take(a, 0);
+		kill_at(a, 0);
+		cr_assert_eq(view(a).deaths, 1);
+		done(a, SITE_DELIVERED, 5);
+		v = view(a);
 		cr_expect_eq(v.window, rows[i].want, "row %zu: %u", i,
 		    (unsigned)v.window);
 		cr_expect_eq(v.busy, rows[i].running - 1);
 		cr_expect_eq(v.deaths, 0);
 		cr_expect(v.success == 0 && v.fail_cohorts == 0);
-		cr_expect_eq(t.f->state(t.table, a, 5), SITE_ROOM);
+		cr_expect_eq(site_state(a, 5), SITE_ROOM);
 		for (n = 1; n < rows[i].running; n++)
-			done(&t, a, SITE_AGENT_DIED, 6);
-		t.f->close(t.table, a, 6);
+			done(a, SITE_AGENT_DIED, 6);
+		site_close(a, 6);
 		end(&t);
 	}
 }
@@ -260,16 +260,16 @@ Test(site_death, a_late_success_opens_within_the_limit)
 	begin(&t, &less[0], &exact, 1);
 	a = open_at(&t, "a", 0);
 	for (i = 0; i < 8; i++)
-		take(&t, a, 0);
-	kill_at(&t, a, 0);
+		take(a, 0);
+	kill_at(a, 0);
 	less[0].destination_concurrency_limit = 4;
 	cr_assert_eq(fixture_configure(&t, less, 2, &exact), 0);
-	done(&t, a, SITE_DELIVERED, 1);
-	cr_expect_eq(view(&t, a).window, 4);
-	cr_expect_eq(view(&t, a).busy, 7);
+	done(a, SITE_DELIVERED, 1);
+	cr_expect_eq(view(a).window, 4);
+	cr_expect_eq(view(a).busy, 7);
 	for (i = 0; i < 7; i++)
-		done(&t, a, SITE_AGENT_DIED, 1);
-	t.f->close(t.table, a, 1);
+		done(a, SITE_AGENT_DIED, 1);
+	site_close(a, 1);
 	end(&t);
 }
 
@@ -281,12 +281,12 @@ Test(site_death, a_success_after_the_time_finds_it_open)
 
 	begin(&t, &plain, &exact, 1);
 	a = open_at(&t, "a", 0);
-	take(&t, a, 0);
-	kill_at(&t, a, 0);
-	done(&t, a, SITE_DELIVERED, MIN);
-	cr_expect_eq(view(&t, a).window, 2);
-	cr_expect_eq(view(&t, a).deaths, 0);
-	t.f->close(t.table, a, MIN);
+	take(a, 0);
+	kill_at(a, 0);
+	done(a, SITE_DELIVERED, MIN);
+	cr_expect_eq(view(a).window, 2);
+	cr_expect_eq(view(a).deaths, 0);
+	site_close(a, MIN);
 	end(&t);
 }
 
@@ -298,13 +298,13 @@ Test(site_death, a_failure_of_a_dead_one_is_no_other_death)
 
 	begin(&t, &plain, &exact, 1);
 	a = open_at(&t, "a", 0);
-	take(&t, a, 0);
-	until = kill_at(&t, a, 0);
-	done(&t, a, SITE_FAILED, 100);
-	cr_expect_eq(view(&t, a).deaths, 1);
-	cr_expect_eq(view(&t, a).dead_until, until);
-	cr_expect_eq(view(&t, a).busy, 0);
-	t.f->close(t.table, a, 100);
+	take(a, 0);
+	until = kill_at(a, 0);
+	done(a, SITE_FAILED, 100);
+	cr_expect_eq(view(a).deaths, 1);
+	cr_expect_eq(view(a).dead_until, until);
+	cr_expect_eq(view(a).busy, 0);
+	site_close(a, 100);
 	end(&t);
 }
 
@@ -321,19 +321,19 @@ Test(site_death, a_flush_opens_all)
 		snprintf(name, sizeof(name), "d%d", i);
 		all[i] = open_at(&t, name, 0);
 		if (i % 3 != 0)
-			kill_at(&t, all[i], 0);
+			kill_at(all[i], 0);
 		if (i % 2 != 0)
-			t.f->close(t.table, all[i], 0);
+			site_close(all[i], 0);
 	}
-	t.f->flush(t.table, 1);
+	site_flush(t.shared, 1);
 	for (i = 0; i < 20; i++) {
 		snprintf(name, sizeof(name), "d%d", i);
 		all[i] = i % 2 == 0 ? all[i] : open_at(&t, name, 1);
-		cr_expect_eq(t.f->state(t.table, all[i], 1), SITE_ROOM);
-		cr_expect_eq(view(&t, all[i]).window, 2);
-		cr_expect_eq(view(&t, all[i]).deaths, i % 3 != 0,
-		    "a flush is no success");
-		t.f->close(t.table, all[i], 1);
+		cr_expect_eq(site_state(all[i], 1), SITE_ROOM);
+		cr_expect_eq(view(all[i]).window, 2);
+		cr_expect_eq(
+		    view(all[i]).deaths, i % 3 != 0, "a flush is no success");
+		site_close(all[i], 1);
 	}
 	end(&t);
 }

@@ -15,16 +15,16 @@ Test(site_doubt, N44_one_message_kills_no_destination)
 	begin(&t, &plain, &exact, 1);
 	a = open_at(&t, "a", 0);
 	for (i = 0; i < 1000; i++)
-		doubt(&t, a, 7, 0);
-	cr_expect_eq(view(&t, a).state, SITE_ROOM);
-	cr_expect_eq(view(&t, a).window, 2);
-	cr_expect(view(&t, a).fail_cohorts == 0);
-	kill_at(&t, a, 0);
-	t.f->flush(t.table, 0);
+		doubt(a, 7, 0);
+	cr_expect_eq(view(a).state, SITE_ROOM);
+	cr_expect_eq(view(a).window, 2);
+	cr_expect(view(a).fail_cohorts == 0);
+	kill_at(a, 0);
+	site_flush(t.shared, 0);
 	for (i = 0; i < 1000; i++)
-		doubt(&t, a, 7, 0);
-	cr_expect_eq(view(&t, a).state, SITE_ROOM);
-	t.f->close(t.table, a, 0);
+		doubt(a, 7, 0);
+	cr_expect_eq(view(a).state, SITE_ROOM);
+	site_close(a, 0);
 	end(&t);
 }
 
@@ -35,18 +35,18 @@ Test(site_doubt, two_messages_are_failures_of_the_site)
 
 	begin(&t, &plain, &exact, 1);
 	a = open_at(&t, "a", 0);
-	doubt(&t, a, 7, 0);
-	doubt(&t, a, 8, 0);
-	deliver(&t, a, SITE_DELIVERED, 0);
-	doubt(&t, a, 8, 0);
-	doubt(&t, a, 8, 0);
-	cr_expect_eq(view(&t, a).state, SITE_ROOM, "a success ends the doubt");
-	doubt(&t, a, 7, 0);
-	cr_expect_eq(view(&t, a).state, SITE_ROOM, "the window is 2");
-	doubt(&t, a, 9, 0);
-	cr_expect_eq(view(&t, a).state, SITE_DEAD);
-	cr_expect_str_eq(view(&t, a).why, "lost");
-	t.f->close(t.table, a, 0);
+	doubt(a, 7, 0);
+	doubt(a, 8, 0);
+	deliver(a, SITE_DELIVERED, 0);
+	doubt(a, 8, 0);
+	doubt(a, 8, 0);
+	cr_expect_eq(view(a).state, SITE_ROOM, "a success ends the doubt");
+	doubt(a, 7, 0);
+	cr_expect_eq(view(a).state, SITE_ROOM, "the window is 2");
+	doubt(a, 9, 0);
+	cr_expect_eq(view(a).state, SITE_DEAD);
+	cr_expect_str_eq(view(a).why, "lost");
+	site_close(a, 0);
 	end(&t);
 }
 
@@ -58,12 +58,12 @@ Test(site_doubt, a_doubt_is_not_forgotten_at_once)
 
 	begin(&t, &plain, &exact, 1);
 	a = open_at(&t, "a", 0);
-	doubt(&t, a, 7, 0);
-	t.f->close(t.table, a, 0);
+	doubt(a, 7, 0);
+	site_close(a, 0);
 	a = open_at(&t, "A", SEC);
-	doubt(&t, a, 8, SEC);
-	cr_expect(view(&t, a).fail_cohorts == 0.5);
-	t.f->close(t.table, a, SEC);
+	doubt(a, 8, SEC);
+	cr_expect(view(a).fail_cohorts == 0.5);
+	site_close(a, SEC);
 	end(&t);
 }
 
@@ -81,18 +81,18 @@ Test(site_doubt, N44_queues_tell_messages_apart)
 		sites[i] = end_site(&ends[i], "a", 0);
 	}
 	for (i = 0; i < 100; i++) {
-		end_take(&ends[0], sites[0], 0);
-		end_doubt(&ends[0], sites[0], 7, 0);
+		end_take(sites[0], 0);
+		end_doubt(sites[0], 7, 0);
 	}
-	end_take(&ends[0], sites[0], 0);
-	cr_expect_eq(end_view(&ends[0], sites[0]).state, SITE_ROOM);
-	cr_expect(end_view(&ends[0], sites[0]).fail_cohorts == 0);
+	end_take(sites[0], 0);
+	cr_expect_eq(end_view(sites[0]).state, SITE_ROOM);
+	cr_expect(end_view(sites[0]).fail_cohorts == 0);
 	for (i = 0; i < 2; i++) {
-		end_take(&ends[1], sites[1], 0);
-		end_doubt(&ends[1], sites[1], 8, 0);
+		end_take(sites[1], 0);
+		end_doubt(sites[1], 8, 0);
 	}
-	cr_expect_eq(end_view(&ends[1], sites[1]).state, SITE_DEAD);
-	end_done(&ends[0], sites[0], SITE_AGENT_DIED, 0);
+	cr_expect_eq(end_view(sites[1]).state, SITE_DEAD);
+	end_done(sites[0], SITE_AGENT_DIED, 0);
 	for (i = 0; i < 2; i++)
 		end_close(&ends[i]);
 	scratch_end(&t);

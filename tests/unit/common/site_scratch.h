@@ -15,9 +15,7 @@ extern const struct site_params plain;
 extern const struct site_backoff exact;
 
 struct fixture {
-	struct shared *sites;
-	const struct site_table *f;
-	void *table;
+	struct shared *shared;
 };
 
 /* Two transports with the same parameters. */
@@ -30,17 +28,15 @@ int fixture_configure(struct fixture *t, const struct site_params *params,
 void end(struct fixture *t);
 /* Of the first transport; it was looked at. */
 struct site *open_at(struct fixture *t, const char *name, usec_t now);
-struct site_view view(struct fixture *t, struct site *site);
+struct site_view view(struct site *site);
 /* There must be room. */
-void take(struct fixture *t, struct site *site, usec_t now);
-void
-done(struct fixture *t, struct site *site, enum site_result result, usec_t now);
+void take(struct site *site, usec_t now);
+void done(struct site *site, enum site_result result, usec_t now);
 /* A delivery from its beginning to its end. */
-void deliver(
-    struct fixture *t, struct site *site, enum site_result result, usec_t now);
+void deliver(struct site *site, enum site_result result, usec_t now);
 /* A delivery of this message that ends in doubt. */
-void doubt(struct fixture *t, struct site *site, uint32_t message, usec_t now);
+void doubt(struct site *site, uint32_t message, usec_t now);
 /* As many failures as it takes; the time when it opens again. */
-usec_t kill_at(struct fixture *t, struct site *site, usec_t now);
+usec_t kill_at(struct site *site, usec_t now);
 
 #endif

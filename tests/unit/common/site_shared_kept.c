@@ -44,7 +44,7 @@ static void
 places(uint32_t who, uint32_t n)
 {
 	while (n-- > 0)
-		end_take(&ends[who], sites[who], 0);
+		end_take(sites[who], 0);
 }
 
 /* Deliveries that leave their connections open. */
@@ -53,7 +53,7 @@ keep(uint32_t who, uint32_t n)
 {
 	while (n-- > 0) {
 		shared_keep(sites[who]);
-		end_done(&ends[who], sites[who], SITE_DELIVERED, 0);
+		end_done(sites[who], SITE_DELIVERED, 0);
 	}
 }
 
@@ -61,7 +61,7 @@ static void
 give_back(uint32_t who)
 {
 	shared_keep_not(sites[who]);
-	end_done(&ends[who], sites[who], SITE_AGENT_DIED, 0);
+	end_done(sites[who], SITE_AGENT_DIED, 0);
 }
 
 /* mutation: common/site/shared_access.c, shared_access_take() that counts a
@@ -70,11 +70,11 @@ Test(site_shared_kept, a_kept_place_is_taken_before_any_other)
 {
 	places(0, 4);
 	keep(0, 4);
-	end_full(&ends[1], sites[1], 0);
+	end_full(sites[1], 0);
 	places(0, 4);
-	end_full(&ends[0], sites[0], 0);
-	cr_expect_eq(end_view(&ends[0], sites[0]).busy, 4);
-	end_done(&ends[0], sites[0], SITE_DELIVERED, 0);
+	end_full(sites[0], 0);
+	cr_expect_eq(end_view(sites[0]).busy, 4);
+	end_done(sites[0], SITE_DELIVERED, 0);
 	places(1, 1);
 }
 
@@ -83,10 +83,10 @@ Test(site_shared_kept, it_is_no_delivery)
 	places(0, 3);
 	keep(0, 2);
 	places(1, 1);
-	cr_expect_eq(end_view(&ends[0], sites[0]).busy, 1);
-	cr_expect_eq(end_view(&ends[0], sites[0]).state, SITE_ROOM);
-	end_full(&ends[1], sites[1], 0);
-	cr_expect_eq(end_view(&ends[1], sites[1]).busy, 4, "others may be");
+	cr_expect_eq(end_view(sites[0]).busy, 1);
+	cr_expect_eq(end_view(sites[0]).state, SITE_ROOM);
+	end_full(sites[1], 0);
+	cr_expect_eq(end_view(sites[1]).busy, 4, "others may be");
 }
 
 /* A window grows with the deliveries that there are, not with connections.
@@ -107,17 +107,17 @@ Test(site_shared_kept, a_window_does_not_grow_by_them)
 	end_begin(&e, &t, 4, &grows);
 	site = end_site(&e, "b.example", 0);
 	for (i = 0; i < 10; i++)
-		end_take(&e, site, 0);
+		end_take(site, 0);
 	for (i = 0; i < 9; i++) {
 		shared_keep(site);
-		end_done(&e, site, SITE_AGENT_DIED, 0);
+		end_done(site, SITE_AGENT_DIED, 0);
 	}
 	for (i = 0; i < 20; i++) { /* one at a time */
 		shared_keep(site);
-		end_done(&e, site, SITE_DELIVERED, 0);
-		end_take(&e, site, 0);
+		end_done(site, SITE_DELIVERED, 0);
+		end_take(site, 0);
 	}
-	cr_expect_eq(end_view(&e, site).window, 11);
+	cr_expect_eq(end_view(site).window, 11);
 	end_close(&e);
 	end_begin(&ends[3], &t, 4, &four);
 }
@@ -126,19 +126,19 @@ Test(site_shared_kept, given_back_it_is_the_waiters)
 {
 	static uint32_t told;
 
-	*ends[1].f->user(sites[1]) = &told;
+	*site_user(sites[1]) = &told;
 	places(0, 4);
-	end_wait(&ends[1], sites[1], 0);
+	end_wait(sites[1], 0);
 	keep(0, 4);
 	end_work(&ends[1], 0);
 	cr_expect_eq(told, 0);
-	end_full(&ends[1], sites[1], 0);
+	end_full(sites[1], 0);
 	give_back(0);
 	end_work(&ends[1], 0);
 	cr_expect_eq(told, 1);
 	places(1, 1);
 	places(0, 3);
-	end_full(&ends[0], sites[0], 0);
+	end_full(sites[0], 0);
 }
 
 /* ---- who wants it ---- */
@@ -147,7 +147,7 @@ Test(site_shared_kept, the_share_of_a_queue_is_its_own)
 {
 	places(0, 4);
 	cr_expect_eq(shared_want(sites[0], 0, 0, 0), SHARED_WANT_NONE);
-	end_wait(&ends[1], sites[1], 0);
+	end_wait(sites[1], 0);
 	cr_expect_eq(shared_want(sites[0], 0, 0, 0), SHARED_WANT_NOW);
 	cr_expect_eq(shared_want(sites[0], 0, SEC, SEC - 1), SHARED_WANT_IDLE);
 	cr_expect_eq(shared_want(sites[0], 0, SEC, SEC), SHARED_WANT_NOW);
@@ -158,15 +158,15 @@ Test(site_shared_kept, the_share_of_a_queue_is_its_own)
 	keep(0, 1);
 	give_back(0);
 	places(1, 1);
-	end_wait(&ends[1], sites[1], 0);
+	end_wait(sites[1], 0);
 	cr_expect_eq(
 	    shared_want(sites[0], 0, 0, 0), SHARED_WANT_NOW, "three of four");
 	keep(0, 1);
 	give_back(0);
 	places(1, 1);
-	end_wait(&ends[1], sites[1], 0);
+	end_wait(sites[1], 0);
 	cr_expect_eq(shared_want(sites[0], 0, 0, 0), SHARED_WANT_IDLE);
-	end_wait(&ends[2], sites[2], 0);
+	end_wait(sites[2], 0);
 	cr_expect_eq(
 	    shared_want(sites[0], 0, 0, 0), SHARED_WANT_NOW, "2 of 4 / 3");
 }
@@ -178,12 +178,12 @@ Test(site_shared_kept, a_dead_site_has_no_use_for_it)
 	places(0, 3);
 	keep(0, 1);
 	for (i = 0; i < 2; i++)
-		end_done(&ends[0], sites[0], SITE_FAILED, 0);
+		end_done(sites[0], SITE_FAILED, 0);
 	for (i = 0; i < 2; i++) {
 		places(1, 1);
-		end_done(&ends[1], sites[1], SITE_FAILED, 0);
+		end_done(sites[1], SITE_FAILED, 0);
 	}
-	cr_expect_eq(ends[0].f->take(ends[0].table, sites[0], 0), SITE_DEAD);
+	cr_expect_eq(site_take(sites[0], 0), SITE_DEAD);
 	cr_expect_eq(shared_want(sites[0], 0, 0, 0), SHARED_WANT_NOW);
 	give_back(0);
 }
@@ -204,13 +204,13 @@ Test(site_shared_kept, a_smaller_window_has_no_room_for_it)
 	places(0, 4);
 	keep(0, 4);
 	cr_assert_eq(shared_configure(ends[0].shared, &p), 0);
-	end_full(&ends[0], sites[0], 0);
+	end_full(sites[0], 0);
 	cr_expect_eq(shared_want(sites[0], 0, 0, 0), SHARED_WANT_NOW);
 	give_back(0);
 	give_back(0);
 	give_back(0);
-	end_take(&ends[0], sites[0], 0); /* the last one fits */
-	end_full(&ends[0], sites[0], 0);
+	end_take(sites[0], 0); /* the last one fits */
+	end_full(sites[0], 0);
 }
 
 /* ---- ends of processes ---- */
@@ -220,7 +220,7 @@ Test(site_shared_kept, P1_the_places_of_the_dead_stay_until_they_are_forgotten)
 	places(0, 4);
 	keep(0, 3);
 	end_die(&ends[0]);
-	end_full(&ends[1], sites[1], 0);
+	end_full(sites[1], 0);
 	shared_forget(ends[1].shared, 1, 1, 0);
 	places(1, 4);
 	end_begin(&ends[0], &t, 1, &four);
@@ -245,8 +245,8 @@ Test(site_shared_kept, a_new_table_counts_them)
 		cr_assert_eq(shared_attach(ends[i].shared, fd, i + 1, 1, 0), 0);
 	cr_assert_eq(shared_open_up(fd), 0);
 	places(1, 1);
-	end_full(&ends[1], sites[1], 0);
+	end_full(sites[1], 0);
 	places(0, 2);
-	end_full(&ends[0], sites[0], 0);
+	end_full(sites[0], 0);
 	close(fd);
 }

@@ -30,17 +30,17 @@ kill_begin(struct kill *k)
 	end_begin(&k->other, &k->t, 2, &plain);
 	k->oa = end_site(&k->other, "a", 0);
 	k->ob = end_site(&k->other, "b", 0);
-	*k->other.f->user(k->ob) = &k->told;
+	*site_user(k->ob) = &k->told;
 	*k->held = 0;
-	end_take(&k->victim, k->vb, 0);
-	end_take(&k->victim, k->vb, 0);
-	end_wait(&k->other, k->ob, 0);
+	end_take(k->vb, 0);
+	end_take(k->vb, 0);
+	end_wait(k->ob, 0);
 }
 
 static void
 victim_take(struct kill *k)
 {
-	if (k->victim.f->take(k->victim.table, k->va, 0) == SITE_ROOM)
+	if (site_take(k->va, 0) == SITE_ROOM)
 		++*(volatile uint32_t *)k->held;
 }
 
@@ -48,7 +48,7 @@ static void
 victim_done(struct kill *k, enum site_result result)
 {
 	--*(volatile uint32_t *)k->held;
-	end_done(&k->victim, k->va, result, 0);
+	end_done(k->va, result, 0);
 }
 
 /* Every way through the table once: a new slot, in line, its own turn, one
@@ -58,15 +58,15 @@ run(struct kill *k)
 {
 	victim_take(k);
 	victim_take(k);
-	(void)k->victim.f->wait(k->victim.table, k->va, true, 0);
+	(void)site_wait(k->va, true, 0);
 	victim_done(k, SITE_DELIVERED);
 	victim_take(k);
 	victim_done(k, SITE_FAILED);
-	end_done(&k->victim, k->vb, SITE_DELIVERED, 0);
+	end_done(k->vb, SITE_DELIVERED, 0);
 	victim_done(k, SITE_FAILED);
-	k->victim.f->flush(k->victim.table, 0);
-	(void)k->victim.f->state(k->victim.table, k->va, 0);
-	end_done(&k->victim, k->vb, SITE_DELIVERED, 0);
+	site_flush(k->victim.shared, 0);
+	(void)site_state(k->va, 0);
+	end_done(k->vb, SITE_DELIVERED, 0);
 }
 
 /* ---- to be killed before a store ---- */
@@ -171,23 +171,23 @@ expect_whole(struct kill *k, int64_t n)
 	struct end *o = &k->other;
 	struct site_view v;
 
-	(void)o->f->state(o->table, k->oa, 0);
-	v = end_view(o, k->oa);
+	(void)site_state(k->oa, 0);
+	v = end_view(k->oa);
 	cr_assert_geq(v.busy, *k->held, "before %ld", (long)n);
 	cr_assert_leq(v.busy, 2, "before %ld", (long)n);
 	shared_forget(o->shared, VICTIM, 1, 0);
-	o->f->flush(o->table, 0);
-	(void)o->f->state(o->table, k->oa, 0);
-	cr_assert_eq(end_view(o, k->oa).busy, 0, "before %ld", (long)n);
+	site_flush(o->shared, 0);
+	(void)site_state(k->oa, 0);
+	cr_assert_eq(end_view(k->oa).busy, 0, "before %ld", (long)n);
 	end_work(o, 0);
 	cr_assert_eq(k->told, 1, "before %ld", (long)n);
-	end_take(o, k->oa, 0);
-	if (end_view(o, k->oa).window > 1)
-		end_take(o, k->oa, 0);
-	end_full(o, k->oa, 0);
-	end_take(o, k->ob, 0);
-	end_take(o, k->ob, 0);
-	end_full(o, k->ob, 0);
+	end_take(k->oa, 0);
+	if (end_view(k->oa).window > 1)
+		end_take(k->oa, 0);
+	end_full(k->oa, 0);
+	end_take(k->ob, 0);
+	end_take(k->ob, 0);
+	end_full(k->ob, 0);
 }
 
 static bool

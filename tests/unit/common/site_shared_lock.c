@@ -53,7 +53,7 @@ owner_begin(struct owner *o)
 	scratch_begin(&o->t, SHARED_SET_SLOTS, 3);
 	end_begin(&o->e, &o->t, 1, &plain);
 	o->a = end_site(&o->e, "a", 0);
-	end_take(&o->e, o->a, 0);
+	end_take(o->a, 0);
 	cr_assert_eq(pipe(o->gate), 0);
 	o->pid = fork();
 	cr_assert_geq(o->pid, 0);
@@ -106,11 +106,11 @@ Test(site_shared_lock, of_the_dead_is_taken_over)
 
 	owner_begin(&o);
 	owner_kill(&o);
-	end_take(&o.e, o.a, 0);
-	end_full(&o.e, o.a, 0);
+	end_take(o.a, 0);
+	end_full(o.a, 0);
 	cr_expect_eq(figures(&o.e).recovered, 1);
 	cr_expect_eq(figures(&o.e).stuck, 0);
-	cr_expect_eq(end_view(&o.e, o.a).busy, 2);
+	cr_expect_eq(end_view(o.a).busy, 2);
 	owner_end(&o);
 }
 
@@ -127,11 +127,11 @@ Test(site_shared_lock, P1_a_set_of_the_dead_is_mended_before_it_is_used)
 	owner_kill(&o);
 	for (i = 0; i < SHARED_SET_SLOTS; i++) {
 		snprintf(name, sizeof(name), "b%d", i);
-		(void)o.e.f->take(o.e.table, end_site(&o.e, name, 0), 0);
+		(void)site_take(end_site(&o.e, name, 0), 0);
 	}
 	cr_expect_eq(figures(&o.e).recovered, 1);
 	cr_expect_eq(figures(&o.e).evicted, 0);
-	cr_expect_eq(end_view(&o.e, o.a).busy, 1);
+	cr_expect_eq(end_view(o.a).busy, 1);
 	owner_end(&o);
 }
 
@@ -171,13 +171,13 @@ Test(site_shared_lock, P3_of_the_stopped_holds_nobody_up)
 	int i;
 
 	owner_begin(&o);
-	*o.e.f->user(o.a) = &told;
+	*site_user(o.a) = &told;
 	began = clock_mono();
 	for (i = 0; i < 10000; i++)
-		end_full(&o.e, o.a, 0);
-	end_wait(&o.e, o.a, 0);
-	end_done(&o.e, o.a, SITE_FAILED, 0);
-	o.e.f->flush(o.e.table, 0);
+		end_full(o.a, 0);
+	end_wait(o.a, 0);
+	end_done(o.a, SITE_FAILED, 0);
+	site_flush(o.e.shared, 0);
 	end_work(&o.e, 0);
 	cr_expect_null(pending(), "the lock is not ours");
 	/* Once LOCK_LIMIT; the rest is what a slow machine may take. */
@@ -188,9 +188,9 @@ Test(site_shared_lock, P3_of_the_stopped_holds_nobody_up)
 	cr_assert_eq(read(o.gate[0], &c, 1), 1);
 	end_work(&o.e, TELL_AGAIN);
 	cr_expect_eq(told, 1);
-	cr_expect_eq(o.e.f->state(o.e.table, o.a, TELL_AGAIN), SITE_ROOM);
-	cr_expect_eq(end_view(&o.e, o.a).busy, 0);
-	cr_expect(end_view(&o.e, o.a).fail_cohorts == 0.5);
+	cr_expect_eq(site_state(o.a, TELL_AGAIN), SITE_ROOM);
+	cr_expect_eq(end_view(o.a).busy, 0);
+	cr_expect(end_view(o.a).fail_cohorts == 0.5);
 	owner_kill(&o);
 	owner_end(&o);
 }
@@ -202,14 +202,14 @@ Test(site_shared_lock, P3_doubts_that_are_owed_are_of_their_messages)
 	char c;
 
 	owner_begin(&o);
-	end_doubt(&o.e, o.a, 7, 0);
-	end_doubt(&o.e, o.a, 8, 0);
+	end_doubt(o.a, 7, 0);
+	end_doubt(o.a, 8, 0);
 	cr_assert_eq(kill(o.pid, SIGCONT), 0);
 	cr_assert_eq(read(o.gate[0], &c, 1), 1);
 	end_work(&o.e, TELL_AGAIN);
-	cr_expect_eq(o.e.f->state(o.e.table, o.a, TELL_AGAIN), SITE_ROOM);
-	cr_expect_eq(end_view(&o.e, o.a).busy, 0);
-	cr_expect(end_view(&o.e, o.a).fail_cohorts == 0.5);
+	cr_expect_eq(site_state(o.a, TELL_AGAIN), SITE_ROOM);
+	cr_expect_eq(end_view(o.a).busy, 0);
+	cr_expect(end_view(o.a).fail_cohorts == 0.5);
 	owner_kill(&o);
 	owner_end(&o);
 }
@@ -221,17 +221,17 @@ Test(site_shared_lock, what_is_owed_outlives_the_close)
 	char c;
 
 	owner_begin(&o);
-	end_wait(&o.e, o.a, 0);
-	end_done(&o.e, o.a, SITE_DELIVERED, 0);
-	o.e.f->wait(o.e.table, o.a, false, 0);
-	o.e.f->close(o.e.table, o.a, 0);
+	end_wait(o.a, 0);
+	end_done(o.a, SITE_DELIVERED, 0);
+	site_wait(o.a, false, 0);
+	site_close(o.a, 0);
 	cr_assert_eq(kill(o.pid, SIGCONT), 0);
 	cr_assert_eq(read(o.gate[0], &c, 1), 1);
 	cr_expect_eq(end_work(&o.e, TELL_AGAIN), USEC_NEVER);
 	cr_expect(RB_EMPTY(&o.e.shared->handles));
 	o.a = end_site(&o.e, "a", 0);
-	cr_expect_eq(o.e.f->state(o.e.table, o.a, 0), SITE_ROOM);
-	cr_expect_eq(end_view(&o.e, o.a).busy, 0);
+	cr_expect_eq(site_state(o.a, 0), SITE_ROOM);
+	cr_expect_eq(end_view(o.a).busy, 0);
 	owner_kill(&o);
 	owner_end(&o);
 }
@@ -248,12 +248,12 @@ Test(site_shared_lock, a_column_is_cleared_when_that_can_be)
 	end_die(&o.e);
 	end_begin(&again, &o.t, 1, &plain);
 	a = end_site(&again, "a", 0);
-	end_full(&again, a, 0);
+	end_full(a, 0);
 	cr_assert_eq(kill(o.pid, SIGCONT), 0);
 	cr_assert_eq(read(o.gate[0], &c, 1), 1);
-	end_take(&again, a, 0);
-	end_take(&again, a, 0);
-	end_full(&again, a, 0);
+	end_take(a, 0);
+	end_take(a, 0);
+	end_full(a, 0);
 	owner_kill(&o);
 	o.e = again;
 	owner_end(&o);

@@ -90,19 +90,18 @@ lose_and_take(const struct loss *l)
 		end_begin(&e[k], &t, (uint32_t)k + 1, &plain);
 		for (i = 0; i < NLOST; i++) {
 			sites[k][i] = end_site(&e[k], lost_names[i], 0);
-			end_take(&e[k], sites[k][i], 0);
+			end_take(sites[k][i], 0);
 		}
 	}
 	lose(&t, l, e[0].shared->seg.size);
 	for (k = 0; k < 2; k++)
 		for (i = 0; i < NLOST; i++) {
-			end_full(&e[k], sites[k][i], (usec_t)i * SEC);
-			(void)e[k].f->wait(
-			    e[k].table, sites[k][i], true, 30 * SEC);
+			end_full(sites[k][i], (usec_t)i * SEC);
+			(void)site_wait(sites[k][i], true, 30 * SEC);
 		}
 	for (k = 0; k < 2; k++) {
 		cr_expect(shared_is_lost(e[k].shared), "%s", l->name);
-		end_done(&e[k], sites[k][0], SITE_DELIVERED, 60 * SEC);
+		end_done(sites[k][0], SITE_DELIVERED, 60 * SEC);
 		end_close(&e[k]);
 	}
 	scratch_end(&t);
@@ -134,16 +133,16 @@ Test(site_shared_lost, I11_all_come_to_a_new_table_with_their_places)
 	for (k = 0; k < 2; k++) {
 		end_begin(&e[k], &t, (uint32_t)k + 1, &plain);
 		sites[k] = end_site(&e[k], "a", 0);
-		end_take(&e[k], sites[k], 0);
+		end_take(sites[k], 0);
 	}
-	*e[0].f->user(sites[0]) = &told;
-	end_wait(&e[0], sites[0], 0);
+	*site_user(sites[0]) = &told;
+	end_wait(sites[0], 0);
 	cr_assert_eq(shared_identify(t.fd, &id), 0);
 	cr_expect(id.open);
 	cr_expect_eq(shared_check(t.fd, &id, &why), 0);
 	cr_assert_eq(ftruncate(t.fd, 0), 0);
 	cr_expect_eq(shared_check(t.fd, &id, &why), -EBADMSG);
-	end_full(&e[0], sites[0], 0);
+	end_full(sites[0], 0);
 	cr_expect_not_null(shared_lost_why(e[0].shared));
 	cr_assert_eq(shared_renew(t.name, &shape, &leave, &id, &fd), 0);
 	close(t.fd);
@@ -151,17 +150,17 @@ Test(site_shared_lost, I11_all_come_to_a_new_table_with_their_places)
 	cr_assert_eq(shared_attach(e[0].shared, fd, 1, 1, 0), 0);
 	cr_expect(shared_is_counted(e[0].shared));
 	cr_expect_eq(shared_number(e[0].shared), id.number + 1);
-	end_full(&e[0], sites[0], 0);
-	end_done(&e[1], sites[1], SITE_DELIVERED, 0); /* still in the old one */
+	end_full(sites[0], 0);
+	end_done(sites[1], SITE_DELIVERED, 0); /* still in the old one */
 	cr_assert_eq(shared_attach(e[1].shared, fd, 2, 1, 0), 0);
-	end_full(&e[1], sites[1], 0);
+	end_full(sites[1], 0);
 	cr_expect_eq(shared_open_up(fd), 0);
 	end_work(&e[0], TELL_AGAIN);
 	end_work(&e[1], TELL_AGAIN);
 	cr_expect_eq(told, 1, "who waited is told");
-	end_take(&e[0], sites[0], SEC);
-	end_full(&e[1], sites[1], SEC);
-	cr_expect_eq(end_view(&e[1], sites[1]).busy, 2);
+	end_take(sites[0], SEC);
+	end_full(sites[1], SEC);
+	cr_expect_eq(end_view(sites[1]).busy, 2);
 	end_close(&e[0]);
 	end_close(&e[1]);
 	scratch_end(&t);
@@ -181,7 +180,7 @@ Test(site_shared_lost, I11_a_new_table_that_cannot_be_used)
 	end_begin(&a, &t, 1, &plain);
 	end_begin(&b, &t, 2, &plain);
 	s = end_site(&b, "a", 0);
-	end_take(&b, s, 0);
+	end_take(s, 0);
 	cr_assert_eq(shared_identify(t.fd, &id), 0);
 	cr_assert_eq(shared_renew(t.name, &shape, &leave, &id, &fd), 0);
 	cr_assert_eq(shared_open_up(fd), 0);
@@ -189,11 +188,11 @@ Test(site_shared_lost, I11_a_new_table_that_cannot_be_used)
 	cr_expect(shared_is_lost(b.shared));
 	cr_assert_eq(shared_attach(a.shared, fd, 1, 1, 0), 0);
 	cr_expect_eq(shared_attach(b.shared, fd, 2, 1, 0), -ENOSPC);
-	end_full(&b, s, 0);
+	end_full(s, 0);
 	end_close(&a); /* its member is free */
 	cr_assert_eq(shared_attach(b.shared, fd, 2, 1, 0), 0);
-	end_take(&b, s, 0);
-	end_full(&b, s, 0);
+	end_take(s, 0);
+	end_full(s, 0);
 	end_close(&b);
 	close(fd);
 	close(null);
@@ -232,7 +231,7 @@ Test(site_shared_lost, damage_in_any_set_is_seen_at_the_next_start)
 
 		scratch_begin(&t, 100, 3);
 		end_begin(&e, &t, 1, &plain);
-		end_take(&e, end_site(&e, "a", 0), 0);
+		end_take(end_site(&e, "a", 0), 0);
 		cr_assert_eq(shared_segment_map(t.fd, &seg), 0);
 		memcpy(
 		    (char *)shared_segment_set(&seg, seg.sets - 1) + rows[i].at,
@@ -265,7 +264,7 @@ Test(site_shared_lost, a_lock_that_was_written_over)
 		a = end_site(&e, "a", 0);
 		cr_assert_eq(shared_segment_map(t.fd, &seg), 0);
 		shared_segment_set(&seg, 0)->lock = values[i];
-		end_full(&e, a, 0);
+		end_full(a, 0);
 		cr_expect(shared_is_lost(e.shared), "%x", values[i]);
 		shared_segment_unmap(&seg);
 		end_close(&e);
@@ -295,15 +294,15 @@ Test(site_shared_lost, P16_columns_of_queues_that_are_gone)
 	end_begin(&a, &t, 1, &plain);
 	end_begin(&b, &t, 2, &plain);
 	s = end_site(&b, "a", 0);
-	end_take(&a, end_site(&a, "a", 0), 0);
-	end_take(&a, end_site(&a, "a", 0), 0);
-	end_full(&b, s, 0);
+	end_take(end_site(&a, "a", 0), 0);
+	end_take(end_site(&a, "a", 0), 0);
+	end_full(s, 0);
 	end_die(&a); /* its member has this process's thread in it */
 	cr_expect_eq(shared_owners(t.fd, keep_second, &seen), 0);
 	cr_expect_eq(seen, 2);
-	end_take(&b, s, SEC);
-	end_take(&b, s, SEC);
-	end_full(&b, s, SEC);
+	end_take(s, SEC);
+	end_take(s, SEC);
+	end_full(s, SEC);
 	end_close(&b);
 	scratch_end(&t);
 }

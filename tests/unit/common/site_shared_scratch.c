@@ -40,8 +40,6 @@ end_open(struct end *e, const struct site_params *params)
 	};
 
 	cr_assert_eq(shared_new(&p, 1, &e->shared), 0);
-	e->f = shared_table(e->shared);
-	e->table = e->f->table;
 }
 
 void
@@ -69,54 +67,54 @@ end_close(struct end *e)
 struct site *
 end_site(struct end *e, const char *name, usec_t now)
 {
-	struct site *site = e->f->open(e->table, 0, name, now);
+	struct site *site = site_open(e->shared, 0, name, now);
 
 	cr_assert_not_null(site);
 	return site;
 }
 
 struct site_view
-end_view(struct end *e, struct site *site)
+end_view(struct site *site)
 {
 	struct site_view v;
 
-	e->f->view(site, &v);
+	site_view(site, &v);
 	return v;
 }
 
 void
-end_take(struct end *e, struct site *site, usec_t now)
+end_take(struct site *site, usec_t now)
 {
-	cr_assert_eq(e->f->take(e->table, site, now), SITE_ROOM);
+	cr_assert_eq(site_take(site, now), SITE_ROOM);
 }
 
 void
-end_full(struct end *e, struct site *site, usec_t now)
+end_full(struct site *site, usec_t now)
 {
-	cr_assert_eq(e->f->take(e->table, site, now), SITE_FULL);
+	cr_assert_eq(site_take(site, now), SITE_FULL);
 }
 
 void
-end_wait(struct end *e, struct site *site, usec_t now)
+end_wait(struct site *site, usec_t now)
 {
-	cr_assert_eq(e->f->wait(e->table, site, true, now), SITE_FULL);
+	cr_assert_eq(site_wait(site, true, now), SITE_FULL);
 }
 
 void
-end_done(struct end *e, struct site *site, enum site_result result, usec_t now)
+end_done(struct site *site, enum site_result result, usec_t now)
 {
 	const struct site_report report = { .result = result,
 		.why = "refused" };
 
-	e->f->done(e->table, site, &report, now, NULL);
+	site_done(site, &report, now, NULL);
 }
 
 void
-end_doubt(struct end *e, struct site *site, uint32_t message, usec_t now)
+end_doubt(struct site *site, uint32_t message, usec_t now)
 {
 	const struct site_report report = { SITE_DOUBTED, message, "lost" };
 
-	e->f->done(e->table, site, &report, now, NULL);
+	site_done(site, &report, now, NULL);
 }
 
 static void

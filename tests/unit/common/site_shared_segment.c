@@ -46,11 +46,11 @@ Test(site_shared_segment, one_that_is_right_is_kept)
 	cr_expect_eq(st.st_mode & 07777, 0600);
 	end_begin(&e, &t, 1, &plain);
 	a = end_site(&e, "a", 0);
-	end_take(&e, a, 0);
-	end_take(&e, a, 0);
+	end_take(a, 0);
+	end_take(a, 0);
 	fd = again(&t, 100, 3);
 	cr_expect_eq(inode_of(fd), inode_of(t.fd));
-	end_full(&e, a, 0);
+	end_full(a, 0);
 	close(fd);
 	end_close(&e);
 	scratch_end(&t);
@@ -167,25 +167,25 @@ Test(site_shared_segment, no_place_before_there_is_one)
 	scratch_begin(&t, 64, 2);
 	end_open(&e, &plain);
 	a = end_site(&e, "A.example", 0);
-	*e.f->user(a) = &told;
-	end_full(&e, a, 0);
-	end_wait(&e, a, 0);
+	*site_user(a) = &told;
+	end_full(a, 0);
+	end_wait(a, 0);
 	end_work(&e, 0);
 	cr_expect_eq(shared_attach(e.shared, null, 1, 1, 0), -EBADMSG);
 	cr_expect_eq(shared_attach(e.shared, -1, 1, 1, 0), -EBADF);
 	cr_expect_not(shared_is_attached(e.shared));
 	cr_expect(shared_is_lost(e.shared));
 	cr_expect_not_null(shared_lost_why(e.shared));
-	end_full(&e, a, 0);
-	e.f->flush(e.table, 0);
+	end_full(a, 0);
+	site_flush(e.shared, 0);
 	end_attach(&e, &t, 1);
 	cr_expect_null(shared_lost_why(e.shared));
 	end_work(&e, 0);
 	cr_expect_eq(told, 1);
-	cr_expect_str_eq(e.f->name(a), "A.example");
-	end_take(&e, a, 0);
+	cr_expect_str_eq(site_name(a), "A.example");
+	end_take(a, 0);
 	cr_expect_eq(shared_attach(e.shared, t.fd, 1, 1, 0), 0, "once more");
-	cr_expect_eq(end_view(&e, a).busy, 1);
+	cr_expect_eq(end_view(a).busy, 1);
 	end_open(&third, &plain);
 	cr_expect_eq(shared_attach(third.shared, t.fd, 2, 1, 0), 0);
 	end_close(&third);
@@ -209,7 +209,7 @@ Test(site_shared_segment, members_run_out)
 	end_open(&b, &plain);
 	cr_expect_eq(shared_attach(b.shared, t.fd, 2, 1, 0), -ENOSPC);
 	cr_expect_not(shared_is_attached(b.shared));
-	end_full(&b, end_site(&b, "a", 0), 0);
+	end_full(end_site(&b, "a", 0), 0);
 	end_close(&a);
 	end_close(&b);
 	scratch_end(&t);
@@ -233,13 +233,13 @@ use(struct end *e, struct site **sites, size_t count, uint64_t *seed)
 	for (i = 0; i < count; i++) {
 		struct site_view v;
 
-		(void)e->f->state(e->table, sites[i], now);
-		(void)e->f->wait(e->table, sites[i], dice(seed) % 2, now);
-		if (e->f->take(e->table, sites[i], now) == SITE_ROOM)
-			end_done(e, sites[i],
+		(void)site_state(sites[i], now);
+		(void)site_wait(sites[i], dice(seed) % 2, now);
+		if (site_take(sites[i], now) == SITE_ROOM)
+			end_done(sites[i],
 			    dice(seed) % 2 == 0 ? SITE_FAILED : SITE_DELIVERED,
 			    now);
-		e->f->view(sites[i], &v);
+		site_view(sites[i], &v);
 	}
 	end_work(e, now);
 }
@@ -293,7 +293,7 @@ use_damaged(uint64_t seed)
 		char name[] = { (char)('a' + i), '\0' };
 
 		sites[i] = end_site(&e, name, 0);
-		*e.f->user(sites[i]) = &told;
+		*site_user(sites[i]) = &told;
 	}
 	cr_assert_eq(shared_segment_map(t.fd, &seg), 0);
 	for (n = 0; n < 20; n++) {
@@ -330,7 +330,7 @@ Test(site_shared_segment, cells_that_cannot_be)
 	scratch_begin(&t, 32, 3);
 	end_begin(&e, &t, 1, &plain);
 	a = end_site(&e, "a", 0);
-	end_take(&e, a, 0);
+	end_take(a, 0);
 	cr_assert_eq(shared_segment_map(t.fd, &seg), 0);
 	set = shared_segment_set(&seg, 0);
 	way = shared_slot_find(e.shared, set, shared_handle_of(a));
@@ -339,13 +339,13 @@ Test(site_shared_segment, cells_that_cannot_be)
 	shared_slot_busy_cells(slot)[2] = 7;          /* nobody's member */
 	shared_slot_busy_cells(slot)[0] = UINT32_MAX; /* ours */
 	shared_slot_tickets(&seg, slot)[2] = 1;
-	end_take(&e, a, 0);
-	end_full(&e, a, 0);
-	cr_expect_eq(end_view(&e, a).busy, 2);
+	end_take(a, 0);
+	end_full(a, 0);
+	cr_expect_eq(end_view(a).busy, 2);
 	shared_segment_member(&seg, 2)->owner = 1; /* somebody's, and absurd */
 	shared_slot_busy_cells(slot)[2] = BUSY_MOST;
-	end_done(&e, a, SITE_DELIVERED, 0);
-	end_take(&e, a, 0);
+	end_done(a, SITE_DELIVERED, 0);
+	end_take(a, 0);
 	shared_segment_unmap(&seg);
 	end_close(&e);
 	scratch_end(&t);
@@ -383,10 +383,10 @@ Test(site_shared_segment, readers)
 	end_begin(&e, &t, 1, &plain);
 	a = end_site(&e, "a.example", 0);
 	b = end_site(&e, "b.ex\x01mple", 0);
-	end_take(&e, a, 0);
-	end_take(&e, b, 0);
-	end_take(&e, b, 0);
-	end_wait(&e, b, 0);
+	end_take(a, 0);
+	end_take(b, 0);
+	end_take(b, 0);
+	end_wait(b, 0);
 	cr_expect_eq(shared_read(t.name, (uid_t)-1, note, &w), 0);
 	cr_expect_eq(w.count, 2);
 	cr_expect_eq(w.seen.view.busy, 2);

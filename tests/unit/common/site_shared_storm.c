@@ -93,7 +93,7 @@ give_back(struct worker *w, uint32_t site)
 	w->held[site]--;
 	__atomic_sub_fetch(
 	    &w->board->held[site], one_of(w->index), __ATOMIC_SEQ_CST);
-	end_done(&w->e, w->sites[site], SITE_DELIVERED, w->now);
+	end_done(w->sites[site], SITE_DELIVERED, w->now);
 }
 
 static void
@@ -101,10 +101,10 @@ want(struct worker *w, uint32_t site)
 {
 	struct site *s = w->sites[site];
 
-	if (w->e.f->take(w->e.table, s, w->now) == SITE_ROOM)
+	if (site_take(s, w->now) == SITE_ROOM)
 		note_take(w, site);
 	else
-		(void)w->e.f->wait(w->e.table, s, true, w->now);
+		(void)site_wait(s, true, w->now);
 }
 
 static void
@@ -142,7 +142,7 @@ step(struct worker *w)
 	else if (n < 80)
 		give_back(w, site);
 	else if (n < 83)
-		(void)w->e.f->wait(w->e.table, w->sites[site], false, w->now);
+		(void)site_wait(w->sites[site], false, w->now);
 	else if (n < 98 || poll(&p, 1, 1) >= 0)
 		work(w);
 }
@@ -164,8 +164,8 @@ run(struct storm *s, uint32_t index)
 	for (i = 0; i < SITES; i++) {
 		const char name[] = { (char)('a' + i), '\0' };
 
-		w.sites[i] = w.e.f->open(w.e.table, 0, name, 0);
-		*w.e.f->user(w.sites[i]) = &w.ready[i];
+		w.sites[i] = site_open(w.e.shared, 0, name, 0);
+		*site_user(w.sites[i]) = &w.ready[i];
 	}
 	while (__atomic_load_n(&s->board->stop, __ATOMIC_RELAXED) == 0)
 		step(&w);

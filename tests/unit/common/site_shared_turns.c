@@ -53,7 +53,7 @@ turns_begin(struct turns *s, uint32_t nqueues, uint32_t limit, uint32_t mail)
 		end_begin(
 		    &q->end, &s->t, (uint32_t)(q - s->queues) + 1, &params);
 		q->site = end_site(&q->end, "a", s->now);
-		*q->end.f->user(q->site) = &q->told;
+		*site_user(q->site) = &q->told;
 		q->left = mail;
 	}
 }
@@ -101,15 +101,14 @@ static void
 start_all(struct turns *s, uint32_t queue)
 {
 	struct queue *q = &s->queues[queue];
-	const struct site_table *f = q->end.f;
 	enum site_state got = SITE_ROOM;
 
 	while (q->left > q->running && got == SITE_ROOM) {
-		got = f->take(q->end.table, q->site, s->now);
+		got = site_take(q->site, s->now);
 		if (got == SITE_ROOM)
 			start(s, queue);
 	}
-	(void)f->wait(q->end.table, q->site, q->left > q->running, s->now);
+	(void)site_wait(q->site, q->left > q->running, s->now);
 }
 
 static void
@@ -138,7 +137,7 @@ on_end(struct turns *s, struct place *p)
 	q->left--;
 	q->running--;
 	shared_keep(q->site);
-	end_done(&q->end, q->site, SITE_DELIVERED, s->now);
+	end_done(q->site, SITE_DELIVERED, s->now);
 	p->phase = KEPT;
 	p->since = s->now;
 	if (want(s, p) == SHARED_WANT_NOW)
@@ -156,7 +155,7 @@ place_work(struct turns *s, struct place *p)
 	    want(s, p) > SHARED_WANT_NONE) {
 		give_up(s, p);
 	} else if (p->phase == CLOSING && s->now - p->since >= CLOSE) {
-		end_done(&q->end, q->site, SITE_AGENT_DIED, s->now);
+		end_done(q->site, SITE_AGENT_DIED, s->now);
 		p->phase = FREE;
 		s->open--;
 	}
@@ -201,7 +200,7 @@ turns_end(struct turns *s)
 		if (s->places[i].phase == KEPT)
 			shared_keep_not(q->site);
 		if (s->places[i].phase != FREE)
-			end_done(&q->end, q->site, SITE_AGENT_DIED, s->now);
+			end_done(q->site, SITE_AGENT_DIED, s->now);
 	}
 	for (i = 0; i < s->nqueues; i++)
 		end_close(&s->queues[i].end);

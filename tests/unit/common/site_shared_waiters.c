@@ -27,7 +27,7 @@ several_begin(struct several *s, const struct site_params *params)
 		s->told[i] = 0;
 		end_begin(&s->ends[i], &s->t, i + 1, params);
 		s->sites[i] = end_site(&s->ends[i], "a.example", 0);
-		*s->ends[i].f->user(s->sites[i]) = &s->told[i];
+		*site_user(s->sites[i]) = &s->told[i];
 		end_work(&s->ends[i], 0); /* what was before it came */
 	}
 }
@@ -72,15 +72,15 @@ Test(site_shared_waiters, one_window_for_all)
 	struct several s;
 
 	several_begin(&s, &plain);
-	end_take(&s.ends[0], s.sites[0], 0);
-	end_take(&s.ends[1], s.sites[1], 0);
-	end_full(&s.ends[0], s.sites[0], 0);
-	end_full(&s.ends[2], s.sites[2], 0);
-	cr_expect_eq(end_view(&s.ends[2], s.sites[2]).busy, 2);
-	end_done(&s.ends[1], s.sites[1], SITE_DELIVERED, 0);
-	end_take(&s.ends[2], s.sites[2], 0);
-	end_done(&s.ends[2], s.sites[2], SITE_DELIVERED, 0);
-	end_done(&s.ends[0], s.sites[0], SITE_DELIVERED, 0);
+	end_take(s.sites[0], 0);
+	end_take(s.sites[1], 0);
+	end_full(s.sites[0], 0);
+	end_full(s.sites[2], 0);
+	cr_expect_eq(end_view(s.sites[2]).busy, 2);
+	end_done(s.sites[1], SITE_DELIVERED, 0);
+	end_take(s.sites[2], 0);
+	end_done(s.sites[2], SITE_DELIVERED, 0);
+	end_done(s.sites[0], SITE_DELIVERED, 0);
 	several_end(&s);
 }
 
@@ -90,23 +90,23 @@ Test(site_shared_waiters, those_who_wait_are_told_in_turn)
 	uint32_t i;
 
 	several_begin(&s, &plain);
-	end_take(&s.ends[0], s.sites[0], 0);
-	end_take(&s.ends[0], s.sites[0], 0);
+	end_take(s.sites[0], 0);
+	end_take(s.sites[0], 0);
 	for (i = 1; i < ENDS; i++)
-		end_wait(&s.ends[i], s.sites[i], 0);
+		end_wait(s.sites[i], 0);
 	for (i = 1; i < ENDS; i++) /* it asked to be called for a new time */
 		end_work(&s.ends[i], 0);
 	cr_expect_not(is_readable(shared_wake_fd(s.ends[1].shared), 0));
-	end_done(&s.ends[0], s.sites[0], SITE_DELIVERED, 1);
+	end_done(s.sites[0], SITE_DELIVERED, 1);
 	cr_expect(is_readable(shared_wake_fd(s.ends[1].shared), 120000));
 	cr_expect_not(is_readable(shared_wake_fd(s.ends[2].shared), 0));
-	end_full(&s.ends[0], s.sites[0], 1);
-	end_full(&s.ends[2], s.sites[2], 1);
+	end_full(s.sites[0], 1);
+	end_full(s.sites[2], 1);
 	end_work(&s.ends[1], 1);
 	cr_expect_eq(s.told[1], 1);
-	end_take(&s.ends[1], s.sites[1], 1);
-	end_done(&s.ends[1], s.sites[1], SITE_DELIVERED, 2);
-	end_full(&s.ends[1], s.sites[1], 2);
+	end_take(s.sites[1], 1);
+	end_done(s.sites[1], SITE_DELIVERED, 2);
+	end_full(s.sites[1], 2);
 	cr_expect(is_readable(shared_wake_fd(s.ends[2].shared), 120000));
 	end_work(&s.ends[2], 2);
 	cr_expect_eq(s.told[2], 1);
@@ -126,20 +126,20 @@ Test(site_shared_waiters, whose_turn_it_is_at_the_end_of_all_tickets)
 
 		several_begin(&s, &plain);
 		shared = s.ends[0].shared;
-		end_take(&s.ends[0], s.sites[0], 0);
-		end_take(&s.ends[0], s.sites[0], 0);
+		end_take(s.sites[0], 0);
+		end_take(s.sites[0], 0);
 		shared_set_slot(&shared->seg,
 		    shared_segment_set(
 			&shared->seg, shared_handle_of(s.sites[0])->set),
 		    shared_handle_of(s.sites[0])->index)
 		    ->ticket = UINT32_MAX - first;
 		for (i = 1; i < ENDS; i++)
-			end_wait(&s.ends[i], s.sites[i], 0);
-		end_done(&s.ends[0], s.sites[0], SITE_AGENT_DIED, 0);
+			end_wait(s.sites[i], 0);
+		end_done(s.sites[0], SITE_AGENT_DIED, 0);
 		for (i = 1; i + 1 < ENDS; i++) {
-			end_full(&s.ends[i + 1], s.sites[i + 1], 0);
-			end_take(&s.ends[i], s.sites[i], 0);
-			end_done(&s.ends[i], s.sites[i], SITE_AGENT_DIED, 0);
+			end_full(s.sites[i + 1], 0);
+			end_take(s.sites[i], 0);
+			end_done(s.sites[i], SITE_AGENT_DIED, 0);
 		}
 		several_end(&s);
 	}
@@ -150,20 +150,19 @@ Test(site_shared_waiters, a_turn_ends)
 	struct several s;
 
 	several_begin(&s, &plain);
-	end_take(&s.ends[0], s.sites[0], 0);
-	end_take(&s.ends[0], s.sites[0], 0);
-	end_wait(&s.ends[1], s.sites[1], 0);
-	end_wait(&s.ends[2], s.sites[2], 0);
-	end_done(&s.ends[0], s.sites[0], SITE_DELIVERED, 0);
-	end_full(&s.ends[2], s.sites[2], SHARED_GRANT_TIME - 1000);
-	end_take(&s.ends[2], s.sites[2], SHARED_GRANT_TIME + 1000);
-	end_full(&s.ends[1], s.sites[1], SHARED_GRANT_TIME + 1000);
+	end_take(s.sites[0], 0);
+	end_take(s.sites[0], 0);
+	end_wait(s.sites[1], 0);
+	end_wait(s.sites[2], 0);
+	end_done(s.sites[0], SITE_DELIVERED, 0);
+	end_full(s.sites[2], SHARED_GRANT_TIME - 1000);
+	end_take(s.sites[2], SHARED_GRANT_TIME + 1000);
+	end_full(s.sites[1], SHARED_GRANT_TIME + 1000);
 	/* It lines up again, and has its turn again. */
-	end_wait(&s.ends[1], s.sites[1], SHARED_GRANT_TIME + 1000);
-	end_done(
-	    &s.ends[2], s.sites[2], SITE_DELIVERED, SHARED_GRANT_TIME + 1000);
-	end_full(&s.ends[3], s.sites[3], SHARED_GRANT_TIME + 1000);
-	end_take(&s.ends[1], s.sites[1], SHARED_GRANT_TIME + 1000);
+	end_wait(s.sites[1], SHARED_GRANT_TIME + 1000);
+	end_done(s.sites[2], SITE_DELIVERED, SHARED_GRANT_TIME + 1000);
+	end_full(s.sites[3], SHARED_GRANT_TIME + 1000);
+	end_take(s.sites[1], SHARED_GRANT_TIME + 1000);
 	several_end(&s);
 }
 
@@ -173,15 +172,15 @@ Test(site_shared_waiters, it_lines_up_again_by_itself)
 	struct several s;
 
 	several_begin(&s, &plain);
-	end_take(&s.ends[0], s.sites[0], 0);
-	end_take(&s.ends[0], s.sites[0], 0);
-	end_wait(&s.ends[1], s.sites[1], 0);
-	end_done(&s.ends[0], s.sites[0], SITE_DELIVERED, 0);
-	end_wait(&s.ends[2], s.sites[2], 0);
-	end_take(&s.ends[2], s.sites[2], SHARED_GRANT_TIME + 2000);
+	end_take(s.sites[0], 0);
+	end_take(s.sites[0], 0);
+	end_wait(s.sites[1], 0);
+	end_done(s.sites[0], SITE_DELIVERED, 0);
+	end_wait(s.sites[2], 0);
+	end_take(s.sites[2], SHARED_GRANT_TIME + 2000);
 	end_work(&s.ends[1], CHECK_AGAIN);
 	cr_expect_eq(s.told[1], 0);
-	end_done(&s.ends[0], s.sites[0], SITE_DELIVERED, CHECK_AGAIN);
+	end_done(s.sites[0], SITE_DELIVERED, CHECK_AGAIN);
 	end_work(&s.ends[1], CHECK_AGAIN);
 	cr_expect_eq(s.told[1], 1);
 	several_end(&s);
@@ -197,17 +196,17 @@ Test(site_shared_waiters, a_turn_that_is_withdrawn_is_not_over)
 	struct several s;
 
 	several_begin(&s, &plain);
-	end_take(&s.ends[0], s.sites[0], 0);
-	end_take(&s.ends[0], s.sites[0], 0);
-	end_wait(&s.ends[1], s.sites[1], 0);
-	end_wait(&s.ends[2], s.sites[2], 0);
-	end_done(&s.ends[0], s.sites[0], SITE_DELIVERED, 0);
+	end_take(s.sites[0], 0);
+	end_take(s.sites[0], 0);
+	end_wait(s.sites[1], 0);
+	end_wait(s.sites[2], 0);
+	end_done(s.sites[0], SITE_DELIVERED, 0);
 	one[0].destination_concurrency_limit = 1;
 	cr_assert_eq(shared_configure(s.ends[3].shared, &p), 0);
-	end_full(&s.ends[3], s.sites[3], 0);
-	end_done(&s.ends[0], s.sites[0], SITE_DELIVERED, SHARED_GRANT_TIME);
-	end_full(&s.ends[2], s.sites[2], SHARED_GRANT_TIME + 1000);
-	end_take(&s.ends[1], s.sites[1], SHARED_GRANT_TIME + 1000);
+	end_full(s.sites[3], 0);
+	end_done(s.sites[0], SITE_DELIVERED, SHARED_GRANT_TIME);
+	end_full(s.sites[2], SHARED_GRANT_TIME + 1000);
+	end_take(s.sites[1], SHARED_GRANT_TIME + 1000);
 	several_end(&s);
 }
 
@@ -218,11 +217,11 @@ Test(site_shared_waiters, a_turn_that_is_not_used_is_passed_on)
 	usec_t next;
 
 	several_begin(&s, &plain);
-	end_take(&s.ends[0], s.sites[0], 0);
-	end_take(&s.ends[0], s.sites[0], 0);
-	end_wait(&s.ends[1], s.sites[1], 0);
-	end_wait(&s.ends[2], s.sites[2], 0);
-	end_done(&s.ends[0], s.sites[0], SITE_DELIVERED, 5);
+	end_take(s.sites[0], 0);
+	end_take(s.sites[0], 0);
+	end_wait(s.sites[1], 0);
+	end_wait(s.sites[2], 0);
+	end_done(s.sites[0], SITE_DELIVERED, 5);
 	next = end_work(&s.ends[1], 5);
 	cr_expect_eq(s.told[1], 1);
 	cr_expect_eq(next, 5 + SHARED_GRANT_TIME);
@@ -230,8 +229,8 @@ Test(site_shared_waiters, a_turn_that_is_not_used_is_passed_on)
 	cr_expect(is_readable(shared_wake_fd(s.ends[2].shared), 120000));
 	end_work(&s.ends[2], next);
 	cr_expect_eq(s.told[2], 1);
-	end_full(&s.ends[1], s.sites[1], next);
-	end_take(&s.ends[2], s.sites[2], next);
+	end_full(s.sites[1], next);
+	end_take(s.sites[2], next);
 	several_end(&s);
 }
 
@@ -241,22 +240,19 @@ Test(site_shared_waiters, a_death_is_told_to_all)
 	uint32_t i;
 
 	several_begin(&s, &plain);
-	end_take(&s.ends[0], s.sites[0], 0);
-	end_take(&s.ends[0], s.sites[0], 0);
+	end_take(s.sites[0], 0);
+	end_take(s.sites[0], 0);
 	for (i = 1; i < ENDS; i++)
-		end_wait(&s.ends[i], s.sites[i], 0);
+		end_wait(s.sites[i], 0);
 	for (i = 1; i < ENDS; i++)
 		end_work(&s.ends[i], 0);
-	end_done(&s.ends[0], s.sites[0], SITE_FAILED, 0);
-	end_done(&s.ends[0], s.sites[0], SITE_FAILED, 0);
+	end_done(s.sites[0], SITE_FAILED, 0);
+	end_done(s.sites[0], SITE_FAILED, 0);
 	for (i = 1; i < ENDS; i++) {
 		end_work(&s.ends[i], 0);
 		cr_expect_eq(s.told[i], 1, "queue %u", i);
-		cr_expect_eq(
-		    s.ends[i].f->wait(s.ends[i].table, s.sites[i], true, 0),
-		    SITE_DEAD);
-		cr_expect_str_eq(
-		    end_view(&s.ends[i], s.sites[i]).why, "refused");
+		cr_expect_eq(site_wait(s.sites[i], true, 0), SITE_DEAD);
+		cr_expect_str_eq(end_view(s.sites[i]).why, "refused");
 	}
 	several_end(&s);
 }
@@ -267,21 +263,21 @@ Test(site_shared_waiters, a_queue_that_is_gone_has_nothing)
 	struct several s;
 
 	several_begin(&s, &plain);
-	end_take(&s.ends[0], s.sites[0], 0);
-	end_take(&s.ends[0], s.sites[0], 0);
-	end_wait(&s.ends[1], s.sites[1], 0);
-	end_wait(&s.ends[2], s.sites[2], 0);
+	end_take(s.sites[0], 0);
+	end_take(s.sites[0], 0);
+	end_wait(s.sites[1], 0);
+	end_wait(s.sites[2], 0);
 	end_die(&s.ends[1]);
 	end_die(&s.ends[0]);
-	end_full(&s.ends[2], s.sites[2], 0);
+	end_full(s.sites[2], 0);
 	shared_forget(s.ends[3].shared, 1, 2, 0); /* of another life */
-	end_full(&s.ends[2], s.sites[2], 0);
+	end_full(s.sites[2], 0);
 	shared_forget(s.ends[3].shared, 2, 1, 0);
 	shared_forget(s.ends[3].shared, 1, 1, 0);
 	end_work(&s.ends[2], 0);
 	cr_expect_eq(s.told[2], 1);
-	end_take(&s.ends[2], s.sites[2], 0);
-	end_take(&s.ends[2], s.sites[2], 0);
+	end_take(s.sites[2], 0);
+	end_take(s.sites[2], 0);
 	end_begin(&s.ends[0], &s.t, 9, &plain);
 	end_begin(&s.ends[1], &s.t, 8, &plain);
 	several_end(&s);
@@ -302,11 +298,11 @@ Test(site_shared_waiters, what_is_forgotten_is_of_its_generation)
 	cr_assert_eq(shared_attach(s.ends[0].shared, s.t.fd, 1, 2, 0), 0);
 	cr_assert_eq(s.ends[0].shared->member, member);
 	s.sites[0] = end_site(&s.ends[0], "a.example", 0);
-	end_take(&s.ends[0], s.sites[0], 0);
-	end_take(&s.ends[0], s.sites[0], 0);
+	end_take(s.sites[0], 0);
+	end_take(s.sites[0], 0);
 	s.ends[1].shared->forgets[member] = old; /* it looked before */
 	cr_expect(shared_member_forget(s.ends[1].shared, member, 0));
-	end_full(&s.ends[1], s.sites[1], 0);
+	end_full(s.sites[1], 0);
 	cr_expect_not(shared_is_lost(s.ends[0].shared));
 	several_end(&s);
 }
@@ -317,15 +313,15 @@ Test(site_shared_waiters, a_queue_that_is_back_has_nothing)
 	struct several s;
 
 	several_begin(&s, &plain);
-	end_take(&s.ends[0], s.sites[0], 0);
-	end_take(&s.ends[0], s.sites[0], 0);
-	end_wait(&s.ends[1], s.sites[1], 0);
+	end_take(s.sites[0], 0);
+	end_take(s.sites[0], 0);
+	end_wait(s.sites[1], 0);
 	end_die(&s.ends[0]);
 	end_begin(&s.ends[0], &s.t, 1, &plain);
 	end_work(&s.ends[1], 0);
 	cr_expect_eq(s.told[1], 1);
-	end_take(&s.ends[1], s.sites[1], 0);
-	end_take(&s.ends[1], s.sites[1], 0);
+	end_take(s.sites[1], 0);
+	end_take(s.sites[1], 0);
 	several_end(&s);
 }
 
@@ -337,12 +333,12 @@ Test(site_shared_waiters, a_wake_up_that_is_lost_costs_a_second)
 	usec_t next;
 
 	several_begin(&s, &plain);
-	end_take(&s.ends[0], s.sites[0], 0);
-	end_take(&s.ends[0], s.sites[0], 0);
-	end_wait(&s.ends[1], s.sites[1], 0);
+	end_take(s.sites[0], 0);
+	end_take(s.sites[0], 0);
+	end_wait(s.sites[1], 0);
 	next = end_work(&s.ends[1], 0);
 	cr_expect_leq(next, CHECK_AGAIN);
-	end_done(&s.ends[0], s.sites[0], SITE_DELIVERED, 0);
+	end_done(s.sites[0], SITE_DELIVERED, 0);
 	shared_segment_member(&s.ends[1].shared->seg, s.ends[1].shared->member)
 	    ->bits[0] = 0;
 	end_work(&s.ends[1], next - 1);
@@ -351,7 +347,7 @@ Test(site_shared_waiters, a_wake_up_that_is_lost_costs_a_second)
 	cr_expect_eq(s.told[1], 1);
 	shared_figures(s.ends[1].shared, &f);
 	cr_expect_eq(f.wakes_lost, 1);
-	end_take(&s.ends[1], s.sites[1], next);
+	end_take(s.sites[1], next);
 	several_end(&s);
 }
 
@@ -366,13 +362,13 @@ Test(site_shared_waiters, P1_a_wake_up_that_is_half_done_is_the_only_one_lost)
 	word = &shared_segment_member(
 	    &s.ends[1].shared->seg, s.ends[1].shared->member)
 		    ->word;
-	end_take(&s.ends[0], s.sites[0], 0);
-	end_take(&s.ends[0], s.sites[0], 0);
-	end_wait(&s.ends[1], s.sites[1], 0);
+	end_take(s.sites[0], 0);
+	end_take(s.sites[0], 0);
+	end_wait(s.sites[1], 0);
 	end_work(&s.ends[1], 0);
 	cr_assert(sleeps_on(word));
 	__atomic_store_n(word, 1, __ATOMIC_RELEASE);
-	end_done(&s.ends[0], s.sites[0], SITE_DELIVERED, 0);
+	end_done(s.sites[0], SITE_DELIVERED, 0);
 	cr_expect(is_readable(shared_wake_fd(s.ends[1].shared), 120000));
 	several_end(&s);
 }
@@ -413,7 +409,7 @@ deliveries_end(struct race *r, struct queue *q)
 			q->until[i] = 0;
 			q->done++;
 			r->busy--;
-			end_done(&q->e, q->site, SITE_DELIVERED, r->now);
+			end_done(q->site, SITE_DELIVERED, r->now);
 		}
 }
 
@@ -426,8 +422,8 @@ deliveries_begin(struct race *r, struct queue *q)
 	for (i = 0; i < r->most; i++) {
 		if (q->until[i] != 0)
 			continue;
-		if (q->e.f->take(q->e.table, q->site, r->now) != SITE_ROOM) {
-			(void)q->e.f->wait(q->e.table, q->site, true, r->now);
+		if (site_take(q->site, r->now) != SITE_ROOM) {
+			(void)site_wait(q->site, true, r->now);
 			return;
 		}
 		q->until[i] = r->now + (1 + dice(r, 40)) * USEC_PER_MSEC;
@@ -465,7 +461,7 @@ Test(site_shared_waiters, every_queue_gets_its_share)
 	for (i = 0; i < MANY; i++) {
 		end_begin(&r.queues[i].e, &r.t, i, &p);
 		r.queues[i].site = end_site(&r.queues[i].e, "a", 0);
-		*r.queues[i].e.f->user(r.queues[i].site) = &r.queues[i].told;
+		*site_user(r.queues[i].site) = &r.queues[i].told;
 	}
 	for (i = 0; i < steps; i++) {
 		race_step(&r);

@@ -17,15 +17,15 @@ Test(site_table, names_compare_without_case)
 	a = open_at(&t, "MX.Example.ORG", 0);
 	b = open_at(&t, "mx.example.org", 0);
 	cr_expect_eq(a, b);
-	cr_expect_str_eq(t.f->name(a), "MX.Example.ORG");
-	*t.f->user(a) = &t;
-	t.f->close(t.table, a, 0);
-	cr_expect_eq(*t.f->user(b), &t, "opened twice, closed once");
-	t.f->close(t.table, b, 0);
+	cr_expect_str_eq(site_name(a), "MX.Example.ORG");
+	*site_user(a) = &t;
+	site_close(a, 0);
+	cr_expect_eq(*site_user(b), &t, "opened twice, closed once");
+	site_close(b, 0);
 	a = open_at(&t, "mx.example.org", 0);
-	cr_expect_null(*t.f->user(a));
-	cr_expect_str_eq(t.f->name(a), "mx.example.org", "as it is opened");
-	t.f->close(t.table, a, 0);
+	cr_expect_null(*site_user(a));
+	cr_expect_str_eq(site_name(a), "mx.example.org", "as it is opened");
+	site_close(a, 0);
 	end(&t);
 }
 
@@ -35,13 +35,13 @@ Test(site_table, names_of_two_transports_are_two_sites)
 	struct site *a, *b;
 
 	begin(&t, &plain, &exact, 1);
-	a = t.f->open(t.table, 0, "a", 0);
-	b = t.f->open(t.table, 1, "a", 0);
+	a = site_open(t.shared, 0, "a", 0);
+	b = site_open(t.shared, 1, "a", 0);
 	cr_expect_neq(a, b);
-	kill_at(&t, a, 0);
-	cr_expect_eq(t.f->state(t.table, b, 0), SITE_ROOM);
-	t.f->close(t.table, a, 0);
-	t.f->close(t.table, b, 0);
+	kill_at(a, 0);
+	cr_expect_eq(site_state(b, 0), SITE_ROOM);
+	site_close(a, 0);
+	site_close(b, 0);
 	end(&t);
 }
 
@@ -58,25 +58,25 @@ Test(site_table, many_are_all_found_again)
 	for (i = 0; i < MANY; i++) {
 		snprintf(name, sizeof(name), "Host%d.example", i);
 		all[i] = open_at(&t, name, 0);
-		*t.f->user(all[i]) = &all[i];
-		kill_at(&t, all[i], 0);
+		*site_user(all[i]) = &all[i];
+		kill_at(all[i], 0);
 	}
 	for (i = MANY - 1; i >= 0; i--) {
 		snprintf(name, sizeof(name), "hOST%d.EXAMPLE", i);
 		cr_assert_eq(open_at(&t, name, 0), all[i]);
-		cr_assert_eq(*t.f->user(all[i]), &all[i]);
-		t.f->close(t.table, all[i], 0);
+		cr_assert_eq(*site_user(all[i]), &all[i]);
+		site_close(all[i], 0);
 	}
 	for (i = 0; i < MANY; i += 2)
-		t.f->close(t.table, all[i], 0);
+		site_close(all[i], 0);
 	for (i = 1; i < MANY; i += 2)
-		t.f->close(t.table, all[i], 0);
+		site_close(all[i], 0);
 	for (i = 0; i < MANY; i++) {
 		snprintf(name, sizeof(name), "Host%d.example", i);
 		all[i] = open_at(&t, name, 1);
-		cr_assert_eq(view(&t, all[i]).state, SITE_DEAD);
-		cr_assert_null(*t.f->user(all[i]));
-		t.f->close(t.table, all[i], 1);
+		cr_assert_eq(view(all[i]).state, SITE_DEAD);
+		cr_assert_null(*site_user(all[i]));
+		site_close(all[i], 1);
 	}
 	end(&t);
 }
@@ -93,10 +93,10 @@ Test(site_table, names_of_any_length)
 	begin(&t, &plain, &exact, 1);
 	a = open_at(&t, name, 0);
 	b = open_at(&t, "", 0);
-	cr_expect_str_eq(t.f->name(a), name);
-	cr_expect_str_eq(t.f->name(b), "");
-	t.f->close(t.table, b, 0);
-	t.f->close(t.table, a, 0);
+	cr_expect_str_eq(site_name(a), name);
+	cr_expect_str_eq(site_name(b), "");
+	site_close(b, 0);
+	site_close(a, 0);
 	end(&t);
 }
 
@@ -109,18 +109,18 @@ Test(site_table, places_are_taken_and_given_back)
 
 	begin(&t, &plain, &exact, 1);
 	a = open_at(&t, "a", 0);
-	take(&t, a, 0);
-	cr_expect_eq(t.f->state(t.table, a, 0), SITE_ROOM);
-	take(&t, a, 0);
-	cr_expect_eq(t.f->state(t.table, a, 0), SITE_FULL);
-	cr_expect_eq(t.f->take(t.table, a, 0), SITE_FULL);
-	cr_expect_eq(view(&t, a).busy, 2);
-	cr_expect_eq(view(&t, a).state, SITE_FULL);
-	done(&t, a, SITE_DELIVERED, 0);
-	cr_expect_eq(t.f->state(t.table, a, 0), SITE_ROOM);
-	done(&t, a, SITE_AGENT_DIED, 0);
-	cr_expect_eq(view(&t, a).busy, 0);
-	t.f->close(t.table, a, 0);
+	take(a, 0);
+	cr_expect_eq(site_state(a, 0), SITE_ROOM);
+	take(a, 0);
+	cr_expect_eq(site_state(a, 0), SITE_FULL);
+	cr_expect_eq(site_take(a, 0), SITE_FULL);
+	cr_expect_eq(view(a).busy, 2);
+	cr_expect_eq(view(a).state, SITE_FULL);
+	done(a, SITE_DELIVERED, 0);
+	cr_expect_eq(site_state(a, 0), SITE_ROOM);
+	done(a, SITE_AGENT_DIED, 0);
+	cr_expect_eq(view(a).busy, 0);
+	site_close(a, 0);
 	end(&t);
 }
 
@@ -140,8 +140,8 @@ Test(site_table, an_initial_of_nothing_is_one_and_never_above_the_limit)
 		p.destination_concurrency_limit = rows[i].limit;
 		begin(&t, &p, &exact, 1);
 		a = open_at(&t, "a", 0);
-		cr_expect_eq(view(&t, a).window, rows[i].want, "row %zu", i);
-		t.f->close(t.table, a, 0);
+		cr_expect_eq(view(a).window, rows[i].want, "row %zu", i);
+		site_close(a, 0);
 		end(&t);
 	}
 }
@@ -159,24 +159,24 @@ Test(site_table, a_dead_agent_and_an_untried_entry_are_no_feedback)
 	    (struct window_feedback){ 0.25, WINDOW_FIXED };
 	begin(&t, &p, &exact, 1);
 	a = open_at(&t, "a", 0);
-	deliver(&t, a, SITE_FAILED, 0);
-	take(&t, a, 0);
-	deliver(&t, a, SITE_DELIVERED, 0);
-	take(&t, a, 0);
-	done(&t, a, SITE_FAILED, 0);
-	before = view(&t, a);
+	deliver(a, SITE_FAILED, 0);
+	take(a, 0);
+	deliver(a, SITE_DELIVERED, 0);
+	take(a, 0);
+	done(a, SITE_FAILED, 0);
+	before = view(a);
 	cr_assert(before.failure > 0 && before.fail_cohorts > 0);
-	done(&t, a, SITE_UNTRIED, 0);
-	after = view(&t, a);
+	done(a, SITE_UNTRIED, 0);
+	after = view(a);
 	cr_expect_eq(after.busy, before.busy);
-	done(&t, a, SITE_AGENT_DIED, 0);
-	after = view(&t, a);
+	done(a, SITE_AGENT_DIED, 0);
+	after = view(a);
 	cr_expect_eq(after.busy, before.busy - 1);
 	cr_expect_eq(after.window, before.window);
 	cr_expect(after.success == before.success &&
 	    after.failure == before.failure &&
 	    after.fail_cohorts == before.fail_cohorts);
-	t.f->close(t.table, a, 0);
+	site_close(a, 0);
 	end(&t);
 }
 
@@ -210,15 +210,14 @@ Test(site_table, reasons)
 
 		begin(&t, &plain, &exact, 1);
 		a = open_at(&t, "a", 0);
-		take(&t, a, 0);
-		take(&t, a, 0);
-		t.f->done(t.table, a,
-		    &(struct site_report){ SITE_FAILED, 0, "another" }, 0,
-		    NULL);
-		t.f->done(t.table, a,
+		take(a, 0);
+		take(a, 0);
+		site_done(a, &(struct site_report){ SITE_FAILED, 0, "another" },
+		    0, NULL);
+		site_done(a,
 		    &(struct site_report){ SITE_FAILED, 0, rows[i].why }, 0,
 		    NULL);
-		got = view(&t, a).why;
+		got = view(a).why;
 		cr_assert_not_null(got);
 		if (rows[i].want == 0) {
 			cr_expect_str_eq(got, "unknown", "row %zu", i);
@@ -227,7 +226,7 @@ Test(site_table, reasons)
 			cr_expect_eq(
 			    strncmp(got, rows[i].why, rows[i].want), 0);
 		}
-		t.f->close(t.table, a, 0);
+		site_close(a, 0);
 		end(&t);
 	}
 }
@@ -242,10 +241,10 @@ Test(site_table, a_step_tells_what_it_did)
 	p.positive = (struct window_feedback){ 0.5, WINDOW_FIXED };
 	begin(&t, &p, &exact, 1);
 	a = open_at(&t, "a", 0);
-	take(&t, a, 0);
-	take(&t, a, 0);
-	t.f->done(t.table, a, &(struct site_report){ SITE_DELIVERED, 0, NULL },
-	    0, &step);
+	take(a, 0);
+	take(a, 0);
+	site_done(
+	    a, &(struct site_report){ SITE_DELIVERED, 0, NULL }, 0, &step);
 	cr_expect_eq(step.result, SITE_DELIVERED);
 	cr_expect_eq(step.before.busy, 2);
 	cr_expect_eq(step.before.state, SITE_FULL);
@@ -253,11 +252,10 @@ Test(site_table, a_step_tells_what_it_did)
 	cr_expect_eq(step.after.busy, 1);
 	cr_expect_eq(step.after.state, SITE_ROOM);
 	cr_expect(step.after.success == 0.5);
-	take(&t, a, 0);
-	done(&t, a, SITE_FAILED, 0);
-	take(&t, a, 0);
-	t.f->done(t.table, a, &(struct site_report){ SITE_FAILED, 0, "gone" },
-	    0, &step);
+	take(a, 0);
+	done(a, SITE_FAILED, 0);
+	take(a, 0);
+	site_done(a, &(struct site_report){ SITE_FAILED, 0, "gone" }, 0, &step);
 	cr_expect_eq(step.before.state, SITE_FULL);
 	cr_expect(step.before.fail_cohorts == 0.5);
 	cr_expect_null(step.before.why);
@@ -267,9 +265,9 @@ Test(site_table, a_step_tells_what_it_did)
 	cr_expect_eq(step.after.dead_until, MIN);
 	cr_expect_str_eq(step.after.why, "gone");
 	/* With it goes the reason, and the site; not what the step tells. */
-	t.f->close(t.table, a, 0);
-	t.f->done(t.table, a, &(struct site_report){ SITE_DELIVERED, 0, NULL },
-	    0, &step);
+	site_close(a, 0);
+	site_done(
+	    a, &(struct site_report){ SITE_DELIVERED, 0, NULL }, 0, &step);
 	cr_expect_eq(step.before.state, SITE_DEAD);
 	cr_expect_str_eq(step.before.why, "gone");
 	cr_expect_eq(step.after.state, SITE_ROOM);
@@ -291,35 +289,35 @@ Test(site_table, new_parameters)
 	params[1] = plain;
 	a = open_at(&t, "a", 0);
 	older = open_at(&t, "older", 0);
-	kill_at(&t, older, 0);
+	kill_at(older, 0);
 	dead = open_at(&t, "dead", 0);
-	kill_at(&t, dead, 0);
-	b = t.f->open(t.table, 1, "a", 0);
-	take(&t, a, 0);
-	take(&t, a, 0);
-	take(&t, a, 0);
+	kill_at(dead, 0);
+	b = site_open(t.shared, 1, "a", 0);
+	take(a, 0);
+	take(a, 0);
+	take(a, 0);
 	params[0].destination_concurrency_limit = 2;
 	cr_expect_eq(fixture_configure(&t, params, 1, &exact), -EINVAL);
 	cr_expect_eq(fixture_configure(&t, params, 3, &exact), -EINVAL);
-	cr_expect_eq(view(&t, a).window, 9);
+	cr_expect_eq(view(a).window, 9);
 	cr_expect_eq(fixture_configure(&t, params, 2, &exact), 0);
-	cr_expect_eq(t.f->state(t.table, a, 0), SITE_FULL);
-	cr_expect_eq(view(&t, a).window, 2);
-	cr_expect_eq(view(&t, a).busy, 3, "what runs goes on");
-	cr_expect_eq(t.f->state(t.table, b, 0), SITE_ROOM);
-	cr_expect_eq(view(&t, dead).state, SITE_DEAD);
-	cr_expect_eq(t.f->state(t.table, dead, MIN), SITE_ROOM);
-	cr_expect_eq(view(&t, dead).window, 2);
-	done(&t, a, SITE_AGENT_DIED, 0);
-	done(&t, a, SITE_AGENT_DIED, 0);
-	done(&t, a, SITE_AGENT_DIED, 0);
-	t.f->close(t.table, a, 0);
-	t.f->close(t.table, b, 0);
-	t.f->flush(t.table, 0);
-	cr_expect_eq(t.f->state(t.table, older, 0), SITE_ROOM);
-	cr_expect_eq(view(&t, older).window, 2);
-	t.f->close(t.table, dead, 0);
-	t.f->close(t.table, older, 0);
+	cr_expect_eq(site_state(a, 0), SITE_FULL);
+	cr_expect_eq(view(a).window, 2);
+	cr_expect_eq(view(a).busy, 3, "what runs goes on");
+	cr_expect_eq(site_state(b, 0), SITE_ROOM);
+	cr_expect_eq(view(dead).state, SITE_DEAD);
+	cr_expect_eq(site_state(dead, MIN), SITE_ROOM);
+	cr_expect_eq(view(dead).window, 2);
+	done(a, SITE_AGENT_DIED, 0);
+	done(a, SITE_AGENT_DIED, 0);
+	done(a, SITE_AGENT_DIED, 0);
+	site_close(a, 0);
+	site_close(b, 0);
+	site_flush(t.shared, 0);
+	cr_expect_eq(site_state(older, 0), SITE_ROOM);
+	cr_expect_eq(view(older).window, 2);
+	site_close(dead, 0);
+	site_close(older, 0);
 	end(&t);
 }
 

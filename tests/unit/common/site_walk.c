@@ -136,10 +136,9 @@ expect_same(struct walk *w, struct model *m)
 	struct site_view v;
 
 	model_reopen_due(w, m);
-	cr_assert_eq(
-	    w->t.f->state(w->t.table, m->site, w->now), model_state(m));
+	cr_assert_eq(site_state(m->site, w->now), model_state(m));
 	m->used = w->now;
-	v = view(&w->t, m->site);
+	v = view(m->site);
 	cr_assert_eq(v.state, model_state(m));
 	cr_assert_eq(v.busy, m->busy);
 	cr_assert_eq(v.window, m->window);
@@ -173,14 +172,14 @@ step_open(struct walk *w, struct model *m)
 	model_reopen_due(w, m);
 	if (m->opens++ == 0 && m->busy == 0)
 		model_age(w, m);
-	m->site = w->t.f->open(w->t.table, (uint32_t)(i / NAMES), name, w->now);
+	m->site = site_open(w->t.shared, (uint32_t)(i / NAMES), name, w->now);
 	cr_assert_not_null(m->site);
-	cr_assert_str_eq(w->t.f->name(m->site), m->name);
+	cr_assert_str_eq(site_name(m->site), m->name);
 	if (m->opens == 1) {
-		cr_assert_null(*w->t.f->user(m->site));
-		*w->t.f->user(m->site) = m;
+		cr_assert_null(*site_user(m->site));
+		*site_user(m->site) = m;
 	}
-	cr_assert_eq(*w->t.f->user(m->site), m);
+	cr_assert_eq(*site_user(m->site), m);
 }
 
 static void
@@ -190,7 +189,7 @@ step_close(struct walk *w, struct model *m)
 
 	if (m->opens == 0)
 		return;
-	w->t.f->close(w->t.table, site, w->now);
+	site_close(site, w->now);
 	if (--m->opens > 0)
 		return;
 	if (m->waits)
@@ -209,8 +208,8 @@ step_take(struct walk *w, struct model *m)
 		return;
 	model_reopen_due(w, m);
 	want = model_state(m);
-	cr_assert_eq(w->t.f->state(w->t.table, m->site, w->now), want);
-	cr_assert_eq(w->t.f->take(w->t.table, m->site, w->now), want);
+	cr_assert_eq(site_state(m->site, w->now), want);
+	cr_assert_eq(site_take(m->site, w->now), want);
 	m->busy += want == SITE_ROOM;
 	m->waits &= want != SITE_ROOM;
 }
@@ -260,7 +259,7 @@ step_done(struct walk *w, struct model *m)
 		return;
 	model_reopen_due(w, m);
 	deaths = m->deaths;
-	w->t.f->done(w->t.table, m->site, &report, w->now, &step);
+	site_done(m->site, &report, w->now, &step);
 	cr_assert_eq(step.before.busy, m->busy);
 	cr_assert_eq(step.before.deaths, deaths);
 	if (report.result == SITE_DELIVERED)
@@ -285,8 +284,7 @@ step_wait(struct walk *w, struct model *m)
 	if (m->opens == 0)
 		return;
 	model_reopen_due(w, m);
-	cr_assert_eq(
-	    w->t.f->wait(w->t.table, m->site, waits, w->now), model_state(m));
+	cr_assert_eq(site_wait(m->site, waits, w->now), model_state(m));
 	m->waits = waits && (m->waits || model_state(m) == SITE_FULL);
 }
 
@@ -296,8 +294,8 @@ step_untried(struct walk *w, struct model *m)
 	if (m->opens == 0)
 		return;
 	model_reopen_due(w, m);
-	w->t.f->done(w->t.table, m->site,
-	    &(struct site_report){ .result = SITE_UNTRIED }, w->now, NULL);
+	site_done(m->site, &(struct site_report){ .result = SITE_UNTRIED },
+	    w->now, NULL);
 }
 
 static void
@@ -305,7 +303,7 @@ step_flush(struct walk *w)
 {
 	struct model *m;
 
-	w->t.f->flush(w->t.table, w->now);
+	site_flush(w->t.shared, w->now);
 	for (m = w->all; m < w->all + SITES; m++)
 		if (m->dead)
 			model_fresh_window(m, INITIAL);

@@ -40,7 +40,6 @@ start_other(void)
 		.names = names,
 		.count = w.conf.ntransports,
 		.backoff = w.conf.backoff };
-	const struct site_table *t;
 	uint32_t i;
 
 	for (i = 0; i < p.count; i++) {
@@ -49,10 +48,8 @@ start_other(void)
 	}
 	cr_assert_eq(shared_new(&p, 1, &other), 0);
 	cr_assert_eq(shared_attach(other, segment, 2, 70, clock_mono()), 0);
-	t = shared_table(other);
-	place =
-	    t->open(t->table, (uint32_t)conf_transport_find(&w.conf, "smtp"),
-		"smtp.test", clock_mono());
+	place = site_open(other, (uint32_t)conf_transport_find(&w.conf, "smtp"),
+	    "smtp.test", clock_mono());
 	cr_assert_not_null(place);
 }
 
@@ -89,10 +86,9 @@ TestSuite(kept, .init = start, .fini = end, .timeout = 60);
 static uint32_t
 other_takes(uint32_t most)
 {
-	const struct site_table *t = shared_table(other);
 	uint32_t n = 0;
 
-	while (n < most && t->take(t->table, place, clock_mono()) == SITE_ROOM)
+	while (n < most && site_take(place, clock_mono()) == SITE_ROOM)
 		n++;
 	return n;
 }
@@ -101,18 +97,15 @@ static void
 other_ends(uint32_t n)
 {
 	static const struct site_report report = { .result = SITE_DELIVERED };
-	const struct site_table *t = shared_table(other);
 
 	while (n-- > 0)
-		t->done(t->table, place, &report, clock_mono(), NULL);
+		site_done(place, &report, clock_mono(), NULL);
 }
 
 static void
 other_waits(void)
 {
-	const struct site_table *t = shared_table(other);
-
-	cr_assert_eq(t->wait(t->table, place, true, clock_mono()), SITE_FULL);
+	cr_assert_eq(site_wait(place, true, clock_mono()), SITE_FULL);
 }
 
 /* ---- the agent ---- */

@@ -72,8 +72,7 @@ Test(memory, at_most_1_KiB_per_active_message_and_128_bytes_for_its_line)
 	messages_init(&ms, 16);
 	share_init(&send);
 	cr_assert_eq(shared_new_alone(&table, N, 1, &sites), 0);
-	cr_assert_eq(
-	    sched_new(&params, &transport, 1, shared_table(sites), &s), 0);
+	cr_assert_eq(sched_new(&params, &transport, 1, sites, &s), 0);
 	before = in_use();
 	for (i = 0; i < N; i++)
 		add_message(&send, &ms, s, i);

@@ -95,13 +95,12 @@ TestSuite(site_table, .init = start, .fini = end, .timeout = 60);
 static struct site *
 open_site(void)
 {
-	const struct site_table *t = shared_table(other);
 	struct site *site;
 	uint32_t i;
 
 	for (i = 0; strcmp(w.conf.transports[i].name, "discard") != 0; i++)
 		continue;
-	site = t->open(t->table, i, "one.test", clock_mono());
+	site = site_open(other, i, "one.test", clock_mono());
 	cr_assert_not_null(site);
 	return site;
 }
@@ -109,10 +108,9 @@ open_site(void)
 static uint32_t
 other_takes(struct site *site, uint32_t most)
 {
-	const struct site_table *t = shared_table(other);
 	uint32_t n = 0;
 
-	while (n < most && t->take(t->table, site, clock_mono()) == SITE_ROOM)
+	while (n < most && site_take(site, clock_mono()) == SITE_ROOM)
 		n++;
 	return n;
 }
@@ -120,20 +118,17 @@ other_takes(struct site *site, uint32_t most)
 static void
 other_ends(struct site *site, uint32_t n, enum site_result result)
 {
-	const struct site_table *t = shared_table(other);
 	const struct site_report report = { .result = result,
 		.why = "4.4.1 no connection" };
 
 	while (n-- > 0)
-		t->done(t->table, site, &report, clock_mono(), NULL);
+		site_done(site, &report, clock_mono(), NULL);
 }
 
 static void
 other_closes(struct site *site)
 {
-	const struct site_table *t = shared_table(other);
-
-	t->close(t->table, site, clock_mono());
+	site_close(site, clock_mono());
 }
 
 /* ---- what this one does ---- */
@@ -263,7 +258,6 @@ run_for(usec_t length)
 Test(site_table, who_may_not_deliver_holds_nobody_up)
 {
 	struct site *site = open_site();
-	const struct site_table *t = shared_table(other);
 	uint32_t taken = 0;
 	usec_t end;
 
@@ -277,7 +271,7 @@ Test(site_table, who_may_not_deliver_holds_nobody_up)
 	while (clock_mono() < end) {
 		other_ends(site, 1, SITE_DELIVERED);
 		run_for(0);
-		while (t->wait(t->table, site, true, clock_mono()) != SITE_ROOM)
+		while (site_wait(site, true, clock_mono()) != SITE_ROOM)
 			run_for(USEC_PER_MSEC);
 		taken += other_takes(site, 1);
 	}
