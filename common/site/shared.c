@@ -7,48 +7,46 @@ struct site *
 site_open(
     struct shared *shared, uint32_t transport, const char *name, usec_t now)
 {
-	struct shared_handle *h;
+	struct site *site;
 
 	ASSERT(transport < shared->count);
-	h = shared_handle_get(shared, transport, name);
-	if (h == NULL)
+	site = shared_handle_get(shared, transport, name);
+	if (site == NULL)
 		return NULL;
-	if (h->opens++ == 0) {
-		h->user = NULL;
-		h->opened_at = now;
+	if (site->opens++ == 0) {
+		site->user = NULL;
+		site->opened_at = now;
 	}
-	return shared_handle_site(h);
+	return site;
 }
 
 void **
 site_user(struct site *site)
 {
-	return &shared_handle_of(site)->user;
+	return &site->user;
 }
 
 const char *
 site_name(const struct site *site)
 {
-	const struct shared_handle *h = (const void *)site;
-
-	return h->name + h->nexthop_at;
+	return site->name + site->nexthop_at;
 }
 
 void
 site_view(const struct site *site, struct site_view *ret_view)
 {
-	*ret_view = ((const struct shared_handle *)(const void *)site)->seen;
+	*ret_view = site->seen;
 }
 
 /* The view while the site cannot be read: full. */
 static enum site_state
-unseen(struct shared_handle *h)
+unseen(struct site *site)
 {
-	h->seen = (struct site_view){
+	site->seen = (struct site_view){
 		.state = SITE_FULL,
-		.window = h->seen.window > 0 ? h->seen.window : 1,
-		.busy = h->held - h->kept,
-		.deaths = h->seen.deaths,
+		.window = site->seen.window > 0 ? site->seen.window : 1,
+		.busy = site->held - site->kept,
+		.deaths = site->seen.deaths,
 	};
 	return SITE_FULL;
 }
@@ -62,35 +60,34 @@ is_barred(const struct shared *s, struct site *site)
 enum site_state
 site_state(struct site *site, usec_t now)
 {
-	struct shared_handle *h = shared_handle_of(site);
 	enum site_state state;
 	struct shared_access a;
 
-	if (!shared_access_begin(&a, h, now))
-		return unseen(h);
+	if (!shared_access_begin(&a, site, now))
+		return unseen(site);
 	state = shared_access_state(&a);
 	shared_access_end(&a);
-	return state == SITE_ROOM && is_barred(h->shared, site) ? SITE_FULL
-								: state;
+	return state == SITE_ROOM && is_barred(site->shared, site) ? SITE_FULL
+								   : state;
 }
 
 static enum site_state
-wait_in(struct shared_handle *h, bool waits, usec_t now)
+wait_in(struct site *site, bool waits, usec_t now)
 {
 	enum site_state state;
 	struct shared_access a;
 
-	if (!shared_access_begin(&a, h, now)) {
-		h->waits = waits;
-		return unseen(h);
+	if (!shared_access_begin(&a, site, now)) {
+		site->waits = waits;
+		return unseen(site);
 	}
 	state = shared_access_state(&a);
 	if (!waits)
 		shared_access_leave(&a);
 	else if (state == SITE_FULL)
 		shared_access_wait(&a);
-	h->waits =
-	    waits && (state == SITE_FULL || (state == SITE_ROOM && h->waits));
+	site->waits = waits &&
+	    (state == SITE_FULL || (state == SITE_ROOM && site->waits));
 	shared_access_end(&a);
 	return state;
 }
@@ -98,35 +95,32 @@ wait_in(struct shared_handle *h, bool waits, usec_t now)
 void
 site_close(struct site *site, usec_t now)
 {
-	struct shared_handle *h = shared_handle_of(site);
-
-	ASSERT(h->opens > 0);
-	if (--h->opens > 0)
+	ASSERT(site->opens > 0);
+	if (--site->opens > 0)
 		return;
-	shared_handle_set_ready(h, false);
-	if (h->has_ticket)
-		(void)wait_in(h, false, now);
-	h->waits = false;
-	shared_handle_watch(h);
-	if (h->held > 0 || h->has_ticket)
+	shared_handle_set_ready(site, false);
+	if (site->has_ticket)
+		(void)wait_in(site, false, now);
+	site->waits = false;
+	shared_handle_watch(site);
+	if (site->held > 0 || site->has_ticket)
 		return;
-	shared_handle_release(h);
+	shared_handle_release(site);
 }
 
 enum site_state
 site_wait(struct site *site, bool waits, usec_t now)
 {
-	struct shared_handle *h = shared_handle_of(site);
 	enum site_state state;
 
-	state = wait_in(h, waits, now);
-	if (waits && state == SITE_ROOM && is_barred(h->shared, site)) {
-		(void)wait_in(h, false, now);
+	state = wait_in(site, waits, now);
+	if (waits && state == SITE_ROOM && is_barred(site->shared, site)) {
+		(void)wait_in(site, false, now);
 		state = SITE_FULL;
 	}
-	shared_handle_watch(h);
-	if (h->watched)
-		shared_work_at(h->shared, now + CHECK_AGAIN);
+	shared_handle_watch(site);
+	if (site->watched)
+		shared_work_at(site->shared, now + CHECK_AGAIN);
 	return state;
 }
 
@@ -140,7 +134,7 @@ take_in(struct shared_access *a)
 
 	if (state != SITE_ROOM)
 		return state;
-	if (is_barred(a->s, shared_handle_site(a->h)) || !shared_access_take(a))
+	if (is_barred(a->s, a->h) || !shared_access_take(a))
 		return SITE_FULL;
 	if (shared_access_is_sound(a))
 		return SITE_ROOM;
@@ -154,21 +148,20 @@ take_in(struct shared_access *a)
 enum site_state
 site_take(struct site *site, usec_t now)
 {
-	struct shared_handle *h = shared_handle_of(site);
-	struct shared *s = h->shared;
+	struct shared *s = site->shared;
 	enum site_state state;
 	struct shared_access a;
 
-	if (!shared_access_begin(&a, h, now))
-		return unseen(h);
+	if (!shared_access_begin(&a, site, now))
+		return unseen(site);
 	state = take_in(&a);
 	if (state == SITE_ROOM) {
-		h->waits = false;
+		site->waits = false;
 		s->figures.takes++;
 	}
 	s->figures.full += state == SITE_FULL;
 	shared_access_end(&a);
-	shared_handle_watch(h);
+	shared_handle_watch(site);
 	return state;
 }
 
@@ -185,46 +178,46 @@ copy_view(struct shared_access *a, struct site_view *ret_view, char *why)
 /* The result is written later; until then the place stays taken. A doubted end
  * of a second message is the failure that window_doubt() would make of it. */
 static void
-owe(struct shared_handle *h, const struct site_report *report, usec_t now)
+owe(struct site *site, const struct site_report *report, usec_t now)
 {
 	enum site_result result = report->result;
 
 	if (result == SITE_UNTRIED)
 		return;
-	if (result == SITE_DOUBTED && h->owed[result] > 0 &&
-	    h->doubted != report->message)
+	if (result == SITE_DOUBTED && site->owed[result] > 0 &&
+	    site->doubted != report->message)
 		result = SITE_FAILED;
 	else if (result == SITE_DOUBTED)
-		h->doubted = report->message;
-	h->owed[result]++;
+		site->doubted = report->message;
+	site->owed[result]++;
 	if (result == SITE_FAILED || result == SITE_DOUBTED)
-		(void)shared_handle_keep_why(h, report->why);
-	shared_handle_watch(h);
-	shared_work_at(h->shared, now + TELL_AGAIN);
+		(void)shared_handle_keep_why(site, report->why);
+	shared_handle_watch(site);
+	shared_work_at(site->shared, now + TELL_AGAIN);
 }
 
 static void
-report_in(struct shared_handle *h, const struct site_report *report, usec_t now,
+report_in(struct site *site, const struct site_report *report, usec_t now,
     struct site_step *step)
 {
-	struct shared *s = h->shared;
+	struct shared *s = site->shared;
 	struct shared_access a;
 
-	if (!shared_access_begin(&a, h, now)) {
-		(void)unseen(h);
-		step->before = step->after = h->seen;
-		owe(h, report, now);
+	if (!shared_access_begin(&a, site, now)) {
+		(void)unseen(site);
+		step->before = step->after = site->seen;
+		owe(site, report, now);
 		return;
 	}
 	copy_view(&a, &step->before, s->why_before);
 	if (report->result != SITE_UNTRIED) {
-		ASSERT(h->held > 0);
+		ASSERT(site->held > 0);
 		shared_access_report(&a, report);
 		shared_access_give_back(&a);
 	}
 	copy_view(&a, &step->after, s->why_after);
 	shared_access_end(&a);
-	shared_handle_watch(h);
+	shared_handle_watch(site);
 }
 
 void
@@ -232,18 +225,17 @@ site_done(struct site *site, const struct site_report *report, usec_t now,
     struct site_step *ret_step)
 {
 	struct site_step step = { .result = report->result };
-	struct shared_handle *h = shared_handle_of(site);
 
-	report_in(h, report, now, &step);
+	report_in(site, report, now, &step);
 	if (ret_step != NULL)
 		*ret_step = step;
-	shared_handle_release(h);
+	shared_handle_release(site);
 }
 
 uint32_t
 site_transport(const struct site *site)
 {
-	return ((const struct shared_handle *)(const void *)site)->transport;
+	return site->transport;
 }
 
 /* ---- places that are kept ---- */
@@ -252,20 +244,16 @@ site_transport(const struct site *site)
 void
 shared_keep(struct site *site)
 {
-	struct shared_handle *h = shared_handle_of(site);
-
-	h->held++;
-	h->shared->held++;
-	h->kept++;
+	site->held++;
+	site->shared->held++;
+	site->kept++;
 }
 
 void
 shared_keep_not(struct site *site)
 {
-	struct shared_handle *h = shared_handle_of(site);
-
-	ASSERT(h->kept > 0);
-	h->kept--;
+	ASSERT(site->kept > 0);
+	site->kept--;
 }
 
 enum shared_want
@@ -274,7 +262,7 @@ shared_want(struct site *site, uint32_t given_up, usec_t turn, usec_t now)
 	enum shared_want want;
 	struct shared_access a;
 
-	if (!shared_access_begin(&a, shared_handle_of(site), now))
+	if (!shared_access_begin(&a, site, now))
 		return SHARED_WANT_NONE;
 	want = shared_access_want(&a, given_up, turn);
 	shared_access_end(&a);
@@ -284,16 +272,15 @@ shared_want(struct site *site, uint32_t given_up, usec_t turn, usec_t now)
 void
 shared_yield(struct site *site, usec_t now)
 {
-	struct shared_handle *h = shared_handle_of(site);
 	struct shared_access a;
 
-	if (!h->has_ticket || !shared_access_begin(&a, h, now))
+	if (!site->has_ticket || !shared_access_begin(&a, site, now))
 		return;
 	shared_access_pass_on(&a);
-	if (h->waits && shared_access_state(&a) == SITE_FULL)
+	if (site->waits && shared_access_state(&a) == SITE_FULL)
 		shared_access_wait(&a);
 	shared_access_end(&a);
-	shared_handle_watch(h);
+	shared_handle_watch(site);
 }
 
 /* ---- all ---- */

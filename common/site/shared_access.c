@@ -145,7 +145,7 @@ settle(struct shared_access *a)
 static void
 enter(struct shared_access *a, int index)
 {
-	struct shared_handle *h = a->h;
+	struct site *h = a->h;
 
 	a->index = (uint32_t)index;
 	a->slot = shared_set_slot(&a->s->seg, a->set, a->index);
@@ -192,7 +192,7 @@ pay(struct shared_access *a)
 {
 	static const enum site_result order[] = { SITE_DOUBTED, SITE_FAILED,
 		SITE_DELIVERED, SITE_AGENT_DIED };
-	struct shared_handle *h = a->h;
+	struct site *h = a->h;
 	size_t i;
 
 	for (i = 0; i < ARRAY_LEN(order); i++)
@@ -217,7 +217,7 @@ find(struct shared_access *a, int index)
 }
 
 const char *
-shared_handle_keep_why(struct shared_handle *h, const char *why)
+shared_handle_keep_why(struct site *h, const char *why)
 {
 	size_t len = site_why_len(why);
 
@@ -231,8 +231,7 @@ shared_handle_keep_why(struct shared_handle *h, const char *why)
 }
 
 bool
-shared_access_begin(
-    struct shared_access *a, struct shared_handle *h, usec_t now)
+shared_access_begin(struct shared_access *a, struct site *h, usec_t now)
 {
 	struct shared *s = h->shared;
 	int index;
@@ -316,7 +315,7 @@ leave(struct shared_access *a)
 void
 shared_access_end(struct shared_access *a)
 {
-	struct shared_handle *h = a->h;
+	struct site *h = a->h;
 
 	shared_access_view(a, &h->seen);
 	if (h->seen.why != NULL)

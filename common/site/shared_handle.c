@@ -5,8 +5,8 @@
 #include "site/shared_parts.h"
 
 static int
-compare_key(uint64_t hash, uint32_t transport, const char *name,
-    const struct shared_handle *h)
+compare_key(
+    uint64_t hash, uint32_t transport, const char *name, const struct site *h)
 {
 	if (hash != h->hash)
 		return hash < h->hash ? -1 : 1;
@@ -16,12 +16,12 @@ compare_key(uint64_t hash, uint32_t transport, const char *name,
 }
 
 static int
-handle_compare(const struct shared_handle *a, const struct shared_handle *b)
+handle_compare(const struct site *a, const struct site *b)
 {
 	return compare_key(a->hash, a->transport, a->name + a->nexthop_at, b);
 }
 
-TREE_GENERATE(shared_handle_tree, shared_handle, link, handle_compare)
+TREE_GENERATE(shared_handle_tree, site, link, handle_compare)
 
 /* The hash of transport/nexthop in lower case; never 0, which is a free slot.
  */
@@ -35,17 +35,17 @@ hash_of(const struct shared *s, uint32_t transport, const char *name)
 }
 
 static void
-place(struct shared *s, struct shared_handle *h)
+place(struct shared *s, struct site *h)
 {
 	if (s->seg.base != NULL) /* no other table here uses the low bits */
 		h->set = (uint32_t)(h->hash % s->seg.sets);
 	RB_INSERT(shared_handle_tree, &s->handles, h);
 }
 
-static struct shared_handle *
+static struct site *
 find(struct shared *s, uint64_t hash, uint32_t transport, const char *name)
 {
-	struct shared_handle *h = RB_ROOT(&s->handles);
+	struct site *h = RB_ROOT(&s->handles);
 	int r;
 
 	while (h != NULL) {
@@ -57,11 +57,11 @@ find(struct shared *s, uint64_t hash, uint32_t transport, const char *name)
 	return h;
 }
 
-static struct shared_handle *
+static struct site *
 make(struct shared *s, uint64_t hash, uint32_t transport, const char *name)
 {
 	size_t prefix = strlen(s->names[transport]), len = strlen(name);
-	struct shared_handle *h = calloc(1, sizeof(*h) + prefix + 1 + len + 1);
+	struct site *h = calloc(1, sizeof(*h) + prefix + 1 + len + 1);
 
 	if (h == NULL)
 		return NULL;
@@ -76,17 +76,17 @@ make(struct shared *s, uint64_t hash, uint32_t transport, const char *name)
 	return h;
 }
 
-struct shared_handle *
+struct site *
 shared_handle_get(struct shared *s, uint32_t transport, const char *name)
 {
 	uint64_t hash = hash_of(s, transport, name);
-	struct shared_handle *h = find(s, hash, transport, name);
+	struct site *h = find(s, hash, transport, name);
 
 	return h != NULL ? h : make(s, hash, transport, name);
 }
 
 static void
-handle_free(struct shared_handle *h)
+handle_free(struct site *h)
 {
 	RB_REMOVE(shared_handle_tree, &h->shared->handles, h);
 	shared_handle_set_ready(h, false);
@@ -98,7 +98,7 @@ handle_free(struct shared_handle *h)
 }
 
 static bool
-owes(const struct shared_handle *h)
+owes(const struct site *h)
 {
 	size_t i;
 
@@ -109,14 +109,14 @@ owes(const struct shared_handle *h)
 }
 
 void
-shared_handle_release(struct shared_handle *h)
+shared_handle_release(struct site *h)
 {
 	if (h->opens == 0 && h->held == 0 && !h->has_ticket)
 		handle_free(h);
 }
 
 void
-shared_handle_watch(struct shared_handle *h)
+shared_handle_watch(struct site *h)
 {
 	struct shared *s = h->shared;
 	bool watched = h->waits || h->has_ticket || owes(h);
@@ -134,7 +134,7 @@ shared_handle_watch(struct shared_handle *h)
 }
 
 void
-shared_handle_set_ready(struct shared_handle *h, bool ready)
+shared_handle_set_ready(struct site *h, bool ready)
 {
 	if (h->is_ready == ready)
 		return;
@@ -146,7 +146,7 @@ shared_handle_set_ready(struct shared_handle *h, bool ready)
 }
 
 static void
-leave_segment(struct shared_handle *h)
+leave_segment(struct site *h)
 {
 	if (h->watched) {
 		LIST_REMOVE(h, watch);
@@ -162,7 +162,7 @@ void
 shared_handles_move(struct shared *s)
 {
 	struct shared_handle_tree old = s->handles;
-	struct shared_handle *h;
+	struct site *h;
 
 	RB_INIT(&s->handles);
 	while ((h = RB_ROOT(&old)) != NULL) {
@@ -179,7 +179,7 @@ bool
 shared_handles_count(struct shared *s, usec_t now)
 {
 	bool all = true;
-	struct shared_handle *h;
+	struct site *h;
 	struct shared_access a;
 
 	RB_FOREACH (h, shared_handle_tree, &s->handles) {
@@ -198,7 +198,7 @@ shared_handles_count(struct shared *s, usec_t now)
 void
 shared_handles_free(struct shared *s)
 {
-	struct shared_handle *h;
+	struct site *h;
 
 	while ((h = RB_ROOT(&s->handles)) != NULL)
 		handle_free(h);

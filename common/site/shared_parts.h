@@ -243,18 +243,18 @@ shared_mask_remove(struct shared_mask *m, uint32_t member)
 /* ---- this process ---- */
 
 /* A site that this process has open, holds a place at, waits at, or has results
- * to write for: struct site of the scheduler. */
-struct shared_handle {
+ * to write for. */
+struct site {
 	struct shared *shared;
-	RB_ENTRY(shared_handle) link;
+	RB_ENTRY(site) link;
 	uint64_t hash;
 	void *user;
-	LIST_ENTRY(shared_handle) watch;  /* of its set, while watched */
-	TAILQ_ENTRY(shared_handle) ready; /* in shared->ready, while is_ready */
-	struct site_view seen;            /* as it was last looked at */
-	char *why;                        /* of seen; memory for one, or NULL */
-	usec_t granted_at;                /* time of the grant; 0: none */
-	usec_t opened_at;                 /* while opens > 0 */
+	LIST_ENTRY(site) watch;  /* of its set, while watched */
+	TAILQ_ENTRY(site) ready; /* in shared->ready, while is_ready */
+	struct site_view seen;   /* as it was last looked at */
+	char *why;               /* of seen; memory for one, or NULL */
+	usec_t granted_at;       /* time of the grant; 0: none */
+	usec_t opened_at;        /* while opens > 0 */
 	usec_t gained_at; /* when a place was last taken that was not kept */
 	uint32_t opens, held, set;
 	uint32_t kept; /* of held: without a delivery, for the next one */
@@ -269,9 +269,9 @@ struct shared_handle {
 	bool is_ready;
 	char name[]; /* transport/nexthop */
 };
-RB_HEAD(shared_handle_tree, shared_handle);
-LIST_HEAD(shared_handle_list, shared_handle);
-TAILQ_HEAD(shared_handle_queue, shared_handle);
+RB_HEAD(shared_handle_tree, site);
+LIST_HEAD(shared_handle_list, site);
+TAILQ_HEAD(shared_handle_queue, site);
 
 /* State of a set in this process. */
 struct shared_set_state {
@@ -333,11 +333,11 @@ void shared_set_unlock(struct shared *s, uint32_t set);
 /* SHARED_SLOT_NONE: the site has no slot; -EBADMSG: its slot was written over.
  */
 #define SHARED_SLOT_NONE (-1)
-int shared_slot_find(const struct shared *s, struct shared_set *set,
-    const struct shared_handle *h);
+int shared_slot_find(
+    const struct shared *s, struct shared_set *set, const struct site *h);
 /* A new slot for it. SHARED_SLOT_NONE: all are in use. */
-int shared_slot_make(struct shared *s, struct shared_set *set,
-    const struct shared_handle *h, usec_t now);
+int shared_slot_make(
+    struct shared *s, struct shared_set *set, const struct site *h, usec_t now);
 bool shared_set_has_spare(const struct shared_set *set);
 /* The bit of in_use is set or cleared by the cells; true: in use. */
 bool shared_slot_note_use(
@@ -377,7 +377,7 @@ shared_waiters_grant(const struct shared_segment *seg, struct shared_slot *slot,
 /* ---- shared_access.c ---- */
 struct shared_access {
 	struct shared *s;
-	struct shared_handle *h;
+	struct site *h;
 	struct shared_set *set;
 	struct shared_slot *slot; /* NULL: none */
 	const struct window_rules *rules;
@@ -387,8 +387,7 @@ struct shared_access {
 };
 /* The set is locked, and results that are owed are written. False: it cannot
  * be locked at the moment, or the table is lost. */
-bool shared_access_begin(
-    struct shared_access *a, struct shared_handle *h, usec_t now);
+bool shared_access_begin(struct shared_access *a, struct site *h, usec_t now);
 /* The view is kept, the lock given back, others are woken. */
 void shared_access_end(struct shared_access *a);
 /* False: the set or slot was written over, before the access or during it. */
@@ -440,35 +439,26 @@ void shared_wake_members(
     struct shared *s, const struct shared_mask *woken, uint32_t set);
 
 /* ---- shared_handle.c ---- */
-struct shared_handle *
+struct site *
 shared_handle_get(struct shared *s, uint32_t transport, const char *name);
 /* The handle is freed if nothing holds it. */
-void shared_handle_release(struct shared_handle *h);
+void shared_handle_release(struct site *h);
 /* `watched` is set or cleared by the other fields. */
-void shared_handle_watch(struct shared_handle *h);
-void shared_handle_set_ready(struct shared_handle *h, bool ready);
+void shared_handle_watch(struct site *h);
+void shared_handle_set_ready(struct site *h, bool ready);
 /* A copy of the reason that lives as long as the handle. */
-const char *shared_handle_keep_why(struct shared_handle *h, const char *why);
+const char *shared_handle_keep_why(struct site *h, const char *why);
 /* Every handle finds its set in s->sets, which are those of a new segment; it
  * waits as before. */
 void shared_handles_move(struct shared *s);
 /* The places that are held are written into the segment. False: not all. */
 bool shared_handles_count(struct shared *s, usec_t now);
 void shared_handles_free(struct shared *s);
-static inline struct site *
-shared_handle_site(struct shared_handle *h)
-{
-	return (struct site *)(void *)h;
-}
-static inline struct shared_handle *
-shared_handle_of(struct site *site)
-{
-	return (struct shared_handle *)(void *)site;
-}
+
 /* ---- shared_work.c ---- */
 /* shared_work() is to be called then: to check; to pass on grants. */
 void shared_work_at(struct shared *s, usec_t when);
-void shared_work_note_grant(struct shared_handle *h, usec_t now);
+void shared_work_note_grant(struct site *h, usec_t now);
 
 /* ---- shared.c ---- */
 /* No place is taken any more. why: a constant. */

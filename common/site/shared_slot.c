@@ -23,7 +23,7 @@ name_len(const char *name)
 }
 
 static bool
-is_slot_of(const struct shared_slot *slot, const struct shared_handle *h)
+is_slot_of(const struct shared_slot *slot, const struct site *h)
 {
 	size_t i;
 
@@ -35,7 +35,7 @@ is_slot_of(const struct shared_slot *slot, const struct shared_handle *h)
 }
 
 static int
-index_of(const struct shared_set *set, const struct shared_handle *h)
+index_of(const struct shared_set *set, const struct site *h)
 {
 	int index;
 
@@ -49,8 +49,8 @@ index_of(const struct shared_set *set, const struct shared_handle *h)
 
 /* Two names with one hash of 64 bits do not occur: it is damage. */
 int
-shared_slot_find(const struct shared *s, struct shared_set *set,
-    const struct shared_handle *h)
+shared_slot_find(
+    const struct shared *s, struct shared_set *set, const struct site *h)
 {
 	int index = index_of(set, h);
 	struct shared_slot *slot;
@@ -105,8 +105,8 @@ choose(const struct shared *s, struct shared_set *set, usec_t now)
 }
 
 int
-shared_slot_make(struct shared *s, struct shared_set *set,
-    const struct shared_handle *h, usec_t now)
+shared_slot_make(
+    struct shared *s, struct shared_set *set, const struct site *h, usec_t now)
 {
 	int index = choose(s, set, now);
 	struct shared_slot *slot;

@@ -201,7 +201,7 @@ shared_work_at(struct shared *s, usec_t when)
 }
 
 void
-shared_work_note_grant(struct shared_handle *h, usec_t now)
+shared_work_note_grant(struct site *h, usec_t now)
 {
 	if (!h->has_ticket || h->granted_at != 0)
 		return;

@@ -4,7 +4,7 @@
 
 /* False: the site could not be read. */
 static bool
-check(struct shared_handle *h, usec_t now)
+check(struct site *h, usec_t now)
 {
 	enum site_state state;
 	struct shared_access a;
@@ -32,7 +32,7 @@ check(struct shared_handle *h, usec_t now)
 static bool
 check_set(struct shared *s, uint32_t set, usec_t now)
 {
-	struct shared_handle *h, *next;
+	struct site *h, *next;
 	bool all = true;
 
 	for (h = LIST_FIRST(&s->sets[set].watched); h != NULL; h = next) {
@@ -121,7 +121,7 @@ check_all(struct shared *s, usec_t now)
 /* The agents of this queue are busy, or it has nothing to send there any more:
  * the grant goes to others, and this queue becomes the last waiter. */
 static void
-pass(struct shared_handle *h, usec_t now)
+pass(struct site *h, usec_t now)
 {
 	struct shared_access a;
 
@@ -140,7 +140,7 @@ pass(struct shared_handle *h, usec_t now)
 static void
 pass_in_set(struct shared *s, uint32_t set, usec_t now)
 {
-	struct shared_handle *h, *next;
+	struct site *h, *next;
 
 	for (h = LIST_FIRST(&s->sets[set].watched); h != NULL; h = next) {
 		next = LIST_NEXT(h, watch);
@@ -169,7 +169,7 @@ pass_on_grants(struct shared *s, usec_t now)
 static void
 give_ready(struct shared *s, void (*ready)(void *ctx, void *user), void *ctx)
 {
-	struct shared_handle *h;
+	struct site *h;
 
 	while ((h = TAILQ_FIRST(&s->ready)) != NULL) {
 		shared_handle_set_ready(h, false);

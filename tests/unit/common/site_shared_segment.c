@@ -333,7 +333,7 @@ Test(site_shared_segment, cells_that_cannot_be)
 	end_take(a, 0);
 	cr_assert_eq(shared_segment_map(t.fd, &seg), 0);
 	set = shared_segment_set(&seg, 0);
-	way = shared_slot_find(e.shared, set, shared_handle_of(a));
+	way = shared_slot_find(e.shared, set, a);
 	cr_assert_geq(way, 0);
 	slot = shared_set_slot(&seg, set, (uint32_t)way);
 	shared_slot_busy_cells(slot)[2] = 7;          /* nobody's member */

@@ -129,9 +129,8 @@ Test(site_shared_waiters, whose_turn_it_is_at_the_end_of_all_tickets)
 		end_take(s.sites[0], 0);
 		end_take(s.sites[0], 0);
 		shared_set_slot(&shared->seg,
-		    shared_segment_set(
-			&shared->seg, shared_handle_of(s.sites[0])->set),
-		    shared_handle_of(s.sites[0])->index)
+		    shared_segment_set(&shared->seg, s.sites[0]->set),
+		    s.sites[0]->index)
 		    ->ticket = UINT32_MAX - first;
 		for (i = 1; i < ENDS; i++)
 			end_wait(s.sites[i], 0);
