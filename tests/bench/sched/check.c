@@ -19,7 +19,7 @@
 #define TRIES      300
 /* As measured, and a fifth more. */
 #define STEPS_MOST 20000
-#define GROWTH     2.0
+#define GROWTH     1.65
 
 static unsigned passed, failed;
 static uint32_t messages;
