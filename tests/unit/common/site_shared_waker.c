@@ -5,23 +5,24 @@
 #include <sched.h>
 #include <unistd.h>
 
-#include "site/shared_parts.h"
+#include "site_shared_scratch.h"
 
 static struct shared_waker waker;
 
 static void
-start(void)
+waker_start(void)
 {
 	cr_assert_eq(shared_waker_open(&waker), 0);
 }
 
 static void
-end(void)
+waker_end(void)
 {
 	shared_waker_close(&waker);
 }
 
-TestSuite(site_shared_waker, .init = start, .fini = end, .timeout = 60);
+TestSuite(
+    site_shared_waker, .init = waker_start, .fini = waker_end, .timeout = 60);
 
 static bool
 is_readable(void)
@@ -77,4 +78,36 @@ Test(site_shared_waker, a_kick_that_cannot_be_read_yet_is_not_forgotten)
 	cr_expect_not(is_readable());
 	shared_waker_kick(&waker);
 	cr_expect(is_readable());
+}
+
+/* The process frees places of the dead, and waits for one itself.
+ * mutation: shared_wake_members() without the kick */
+Test(site_shared_waker, a_process_that_wakes_itself_is_woken)
+{
+	struct scratch t;
+	struct end dead, own;
+	struct site *site;
+	struct pollfd p;
+	uint32_t told = 0;
+
+	scratch_begin(&t, 64, 2);
+	end_begin(&dead, &t, 1, &plain);
+	end_begin(&own, &t, 2, &plain);
+	site = end_site(&dead, "a", 0);
+	end_take(site, 0);
+	end_take(site, 0);
+	site = end_site(&own, "a", 0);
+	*site_user(site) = &told;
+	end_wait(site, 0);
+	end_work(&own, 0);
+	p = (struct pollfd){ .fd = shared_wake_fd(own.shared),
+		.events = POLLIN };
+	cr_assert_eq(poll(&p, 1, 0), 0);
+	end_die(&dead);
+	shared_forget(own.shared, 1, 1, 0);
+	cr_expect_eq(poll(&p, 1, 0), 1, "no other process is needed");
+	end_work(&own, 0);
+	cr_expect_eq(told, 1);
+	end_close(&own);
+	scratch_end(&t);
 }
