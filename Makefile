@@ -141,13 +141,16 @@ $(RUNS): run-unit-%: units
 
 # ---- everything that is checked -------------------------------------------
 
-.PHONY: check check-system lint format
+.PHONY: check check-system lint layers format
 check:
 	tests/check.sh
 check-system: all
 	QSCHED_BIN=$(abspath $(BIN)) $(PYTHON) -B tests/system/run.py $(T)
 lint: all
 	tests/lint/lint.sh
+# The calls between the folders of each program, as the objects have them.
+layers: all
+	python3 -B tests/lint/floors.py
 format:
 	clang-format -i $$(find common tests $(PROGRAMS) -name '*.[ch]')
 

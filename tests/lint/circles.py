@@ -1,10 +1,8 @@
 #!/usr/bin/env python3
-"""Refuse a circle of more than three files within a program or a module, and a
-call from a floor of a program to a higher one (PROGRAM/LAYERS).
+"""Refuse a circle of more than three files within a program or a module.
 
 The arrows come from the compiler: a.c points to b.c if a.o lacks a symbol that
-b.o of the same room defines. A floor that calls up through a struct of
-functions makes no arrow, since its object has no symbol of the upper one.
+b.o of the same room defines.
 
     circles.py                 the largest circle of each room; exit 1 if refused
     circles.py ROOM...         each arrow within the circles of these rooms
@@ -21,7 +19,6 @@ import shutil
 import subprocess
 import sys
 
-import layers
 import tree
 
 MOST = 3
@@ -94,15 +91,6 @@ def tell(graph, group):
                 print(f"    {source} -> {target}: {', '.join(names)}")
 
 
-def upward(root, name, graph):
-    """Arrows from a floor to a higher one."""
-    floors = layers.read_floors(root, name)
-    for source, targets in graph.items():
-        for target, symbols_used in sorted(targets.items()):
-            if layers.goes_up(source.split("/"), target.split("/"), floors):
-                yield f"  goes up: {source} -> {target}: {', '.join(symbols_used)}"
-
-
 def check_room(root, name, folder, built, wanted):
     found = objects(root, folder, built)
     old = stale(root, found)
@@ -117,21 +105,13 @@ def check_room(root, name, folder, built, wanted):
         if len(group) > MOST or name in wanted:
             print(f"  circle of {len(group)}: {' '.join(group)}")
             tell(graph, group)
-    up = list(upward(root, name, graph))
-    print("\n".join(up), end="\n" if up else "")
-    return (size > MOST) + len(up)
+    return size > MOST
 
 
 def control():
     """Four files in a circle, of which one only takes the address of the next
-    one's function, are refused; three are not; a call to a higher floor is."""
+    one's function, are refused; three are not."""
     wrong = []
-    graph = {"p/low/a.c": {"p/high/b.c": ["b"]}, "p/high/b.c": {"p/low/a.c": ["a"]},
-             "p/main.c": {"p/high/b.c": ["b"]}}
-    root = tree.plant({"p/LAYERS": "0 low\n1 high\n"})
-    if len(list(upward(root, "p", graph))) != 1:
-        wrong.append("calls to a higher floor: not one")
-    shutil.rmtree(root)
     for count, refused in ((4, True), (3, False)):
         ring = {f"p/f{i}.c": f"int f{(i + 1) % count}(int);\nint f{i}(int);\n"
                 f"int f{i}(int n)\n{{\n\treturn n ? f{(i + 1) % count}(n - 1) : 0;\n}}\n"

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Refuse an #include that goes against common/LAYERS: of a module from a higher
 layer; and within a program against its own LAYERS: of a file from a higher
-floor. Files of a program that are on no floor stand above all of them.
+floor, or another one of the same number. Files of a program that are on no
+floor stand above all of them. floors.py does the same for calls.
 
     layers.py            exit 1 if refused
     layers.py --control  the lint refuses what it has to refuse"""
@@ -15,11 +16,11 @@ INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"')
 
 
 def read_floors(root, name):
-    """The floors of a program, from the lowest up; none without a file LAYERS."""
+    """{folder: number} of a program; empty without a file LAYERS."""
     path = root / name / "LAYERS"
     lines = path.read_text().splitlines() if path.is_file() else []
     rows = [line.split("#")[0].split() for line in lines]
-    return [row[1] for row in sorted((row for row in rows if row), key=lambda row: int(row[0]))]
+    return {row[1]: int(row[0]) for row in rows if row}
 
 
 def read_layers(root):
@@ -42,12 +43,12 @@ def allowed(user, used, layer, only):
     return used in layer and layer[used] < layer.get(user, 7)
 
 
-def goes_up(source, target, floors):
-    """Does a file of a floor include one of a higher floor? Both relative to
-    the root; floors: from the lowest up."""
-    mine = floors.index(source[1]) if source[1] in floors else len(floors)
-    its = floors.index(target[1]) if target[1] in floors else len(floors)
-    return its > mine
+def may_use(user, used, floors):
+    """May a folder of a program use another one? What is in no folder stands
+    above all of them; folders of one number do not know each other."""
+    if user == used or user not in floors:
+        return True
+    return used in floors and floors[used] < floors[user]
 
 
 def check(root):
@@ -67,8 +68,8 @@ def check(root):
                     continue
                 target = found.group(1)
                 used = target.split("/")[0]
-                up = used == name and goes_up(where.parts, target.split("/"), floors)
-                if "/" not in target or up or not allowed(name, used, layer, only):
+                down = used != name or may_use(where.parts[1], target.split("/")[1], floors)
+                if "/" not in target or not down or not allowed(name, used, layer, only):
                     print(f"{where}:{number}: {name} may not include {target}")
                     bad += 1
     return bad
@@ -76,13 +77,14 @@ def check(root):
 
 def control():
     root = tree.plant({
-        "Makefile": "PROGRAMS := p\n", "common/LAYERS": "0 a\n1 b\n", "p/LAYERS": "1 high\n0 low\n",
+        "Makefile": "PROGRAMS := p\n", "common/LAYERS": "0 a\n1 b\n", "p/LAYERS": "1 high\n0 low\n0 beside\n",
         "common/a/a.h": '#include "b/b.h"\n', "common/b/b.h": '#include "a/a.h"\n',
         "common/c/c.h": "", "p/main.c": '#include "p/high/h.h"\n',
-        "p/low/l.h": '#include "p/high/h.h"\n', "p/high/h.h": '#include "p/low/l.h"\n'})
+        "p/low/l.h": '#include "p/high/h.h"\n', "p/high/h.h": '#include "p/low/l.h"\n',
+        "p/beside/b.h": '#include "p/low/l.h"\n#include "p/main.h"\n'})
     bad = check(root)
     shutil.rmtree(root)
-    return [] if bad == 3 else [f"{bad} refused, not a module, a floor, and c without a row"]
+    return [] if bad == 5 else [f"{bad} refused, not a module, three floors, and c without a row"]
 
 
 if __name__ == "__main__":

@@ -37,7 +37,7 @@ check_format() {
 check_format
 check sizes python3 tests/lint/sizes.py
 check words sh tests/lint/words.sh
-for lint in layers circles users comments references rows events manuals macros quotes; do
+for lint in layers floors circles users comments references rows events manuals macros quotes; do
 	check $lint python3 -B tests/lint/$lint.py
 	check $lint-control python3 -B tests/lint/$lint.py --control
 done
