@@ -1,9 +1,9 @@
-/* Names of qctl that programs give options of sendmail's: -q, -q[!]IPART,
- * -q[!]RPART, -q[!]SPART, which are a part of an id, of a recipient, of a
- * sender. `!` may stand behind the letter, too, and leaves out what has that
- * part.
+/* Names of qctl. Programs give mailq and sendmail options of sendmail's: -q,
+ * -q[!]IPART, -q[!]RPART, -q[!]SPART, which are a part of an id, of a
+ * recipient, of a sender. `!` may stand behind the letter, too, and leaves out
+ * what has that part.
  */
-#include "qctl/show/qread.h"
+#include "qctl/qctl.h"
 
 #include <errno.h>
 #include <stddef.h>
@@ -85,6 +85,103 @@ face_sendmail(int argc, char **argv, struct options *o, struct buf *error)
 	return r;
 }
 
+/* ---- postsuper, postqueue ---- */
+
+static int
+refuse(struct buf *error, const char *why)
+{
+	(void)buf_add_str(error, why);
+	return -EINVAL;
+}
+
+static int
+pass_over(const struct option_row *row UNUSED, void *options UNUSED,
+    const char *value UNUSED, struct buf *error UNUSED)
+{
+	return 0;
+}
+
+/* One act for a command; -EINVAL: another was given. */
+static int
+set_act(struct options *o, enum spool_act act, struct buf *error)
+{
+	if (o->verb != VERB_NONE && (o->verb != VERB_ACT || o->act != act))
+		return refuse(error, "one thing at a time");
+	o->verb = VERB_ACT;
+	o->act = act;
+	o->yes = true;
+	return 0;
+}
+
+static int
+take_list(const struct option_row *row, void *options, const char *value UNUSED,
+    struct buf *error)
+{
+	struct options *o = options;
+
+	if (o->verb != VERB_NONE)
+		return refuse(error, "one of -j and -p");
+	o->verb = VERB_LIST;
+	o->json = row->letter == 'j';
+	return 0;
+}
+
+static int
+take_flush(const struct option_row *row UNUSED, void *options,
+    const char *value UNUSED, struct buf *error)
+{
+	struct options *o = options;
+	int r = set_act(o, ACT_RETRY, error);
+
+	return r < 0 ? r : select_add(&o->select, "ALL", error);
+}
+
+static int
+take_id(const struct option_row *row UNUSED, void *options, const char *value,
+    struct buf *error)
+{
+	struct options *o = options;
+	int r = set_act(o, ACT_RETRY, error);
+
+	return r < 0 ? r : select_add_id(&o->select, value, error);
+}
+
+static int
+take_site(const struct option_row *row UNUSED, void *options, const char *value,
+    struct buf *error)
+{
+	struct options *o = options;
+	int r = set_act(o, ACT_RETRY, error);
+
+	return r < 0 ? r : select_add_domain(&o->select, value, error);
+}
+
+static const struct option_row queue_rows[] = {
+	{ NULL, 'p', NULL, NULL, take_list, 0 },
+	{ NULL, 'j', NULL, NULL, take_list, 0 },
+	{ NULL, 'v', NULL, NULL, pass_over, 0 },
+	{ NULL, 'f', NULL, NULL, take_flush, 0 },
+	{ NULL, 's', "", NULL, take_site, 0 },
+	{ NULL, 'i', "", NULL, take_id, 0 },
+	{ NULL, 'c', "", NULL, option_take_string,
+	    offsetof(struct options, conf_path) },
+};
+
+static const struct option_table queue_table = { queue_rows,
+	ARRAY_LEN(queue_rows), false, option_no_word };
+
+int
+face_postqueue(int argc, char **argv, struct options *o, struct buf *error)
+{
+	int r = option_parse(&queue_table, argc, argv, o, error);
+
+	return r == 0 && o->verb == VERB_NONE
+	    ? refuse(error,
+		  "-p lists the queues, -j does so for programs; -f, -i ID "
+		  "and -s SITE try mail again")
+	    : r;
+}
+
 /* ---- qread ---- */
 
 static int
@@ -124,20 +221,13 @@ face_qread(int argc, char **argv, struct options *o, struct buf *error)
 
 /* ---- postsuper ---- */
 
-static int
-pass_over(const struct option_row *row UNUSED, void *options UNUSED,
-    const char *value UNUSED, struct buf *error UNUSED)
-{
-	return 0;
-}
-
 /* ID, ALL, or - for ids from standard input. */
 static int
 take_super(const struct option_row *row, void *options, const char *value,
     struct buf *error)
 {
 	struct options *o = options;
-	int r = options_set_act(o, (enum spool_act)row->arg, error);
+	int r = set_act(o, (enum spool_act)row->arg, error);
 
 	if (r < 0)
 		return r;
@@ -163,10 +253,8 @@ take_structure(const struct option_row *row UNUSED, void *options,
 {
 	struct options *o = options;
 
-	if (o->verb != VERB_NONE) {
-		(void)buf_add_str(error, "one thing at a time");
-		return -EINVAL;
-	}
+	if (o->verb != VERB_NONE)
+		return refuse(error, "one thing at a time");
 	o->verb = VERB_CHECK;
 	o->repair = true;
 	return 0;
@@ -203,13 +291,10 @@ face_postsuper(int argc, char **argv, struct options *o, struct buf *error)
 {
 	int r = option_parse(&super_table, argc, argv, o, error);
 
-	if (r == 0 && o->verb == VERB_NONE) {
-		(void)buf_add_str(error,
-		    "-h, -H, -r, -d, -e or -f, each with an id, - or ALL; or "
-		    "-s");
-		r = -EINVAL;
-	}
-	return r;
+	return r == 0 && o->verb == VERB_NONE
+	    ? refuse(error,
+		  "-h, -H, -r, -d, -e or -f, each with an id, - or ALL; or -s")
+	    : r;
 }
 
 /* ---- help ---- */

@@ -1,17 +1,23 @@
-#include "qctl/act/task.h"
+#include "qctl/qctl.h"
 
 #include <errno.h>
 #include <stddef.h>
 #include <string.h>
 
+#include "base/address.h"
 #include "base/num.h"
 #include "base/option.h"
 #include "config/conf.h"
+#include "ipc/trace.h"
+#include "qctl/act/act.h"
+#include "qctl/show/show.h"
+#include "qctl/show/sites.h"
 #include "qctl/routing/rules.h"
 #include "qctl/show/sites.h"
 #include "spool/hold_note.h"
 
 #define HOLD_TIME_MAX (10 * 365 * 86400 * USEC_PER_SEC)
+#define TRACE_TIME    (600 * USEC_PER_SEC) /* where --for does not say */
 
 enum given {
 	GIVEN_JSON = 1,
@@ -148,6 +154,32 @@ take_by(const struct option_row *row, void *options, const char *value,
 }
 
 static int
+add_pattern(struct options *o, const char *word, struct buf *error)
+{
+	if (o->sites.npatterns == OPTIONS_PATTERNS_MAX)
+		return option_wrong(error, "at ", word, ": too many words");
+	o->sites.patterns[o->sites.npatterns++] = word;
+	return 0;
+}
+
+/* The domain may be missing. */
+static bool
+is_address(const char *word)
+{
+	const size_t local = address_local_len(word), len = strlen(word);
+
+	return address_check(word, len) == 0 && local > 0 && local + 1 != len;
+}
+
+static int
+add_address(struct options *o, const char *word, struct buf *error)
+{
+	if (!is_address(word))
+		return option_wrong(error, "", word, ": no address");
+	return add_pattern(o, word, error);
+}
+
+static int
 take_sender(const struct option_row *row, void *options, const char *value,
     struct buf *error)
 {
@@ -155,7 +187,7 @@ take_sender(const struct option_row *row, void *options, const char *value,
 
 	o->given |= (unsigned)row->arg;
 	o->sender = strcmp(value, "<>") == 0 ? "" : value;
-	return o->sender[0] == '\0' || sites_is_address(value)
+	return o->sender[0] == '\0' || is_address(value)
 	    ? 0
 	    : option_wrong(error, "--sender ", value, ": no address");
 }
@@ -207,9 +239,9 @@ take_word(void *options, const char *word, struct buf *error)
 
 	if (o->verb == VERB_SITES || o->verb == VERB_TRACE ||
 	    o->verb == VERB_SHARES)
-		return sites_add_pattern(o, word, error);
+		return add_pattern(o, word, error);
 	if (o->verb == VERB_ROUTE)
-		return sites_add_address(o, word, error);
+		return add_address(o, word, error);
 	if (o->verb != VERB_NONE)
 		return take_selection(o, word, error);
 	for (i = 0; i < ARRAY_LEN(verbs); i++)
@@ -302,6 +334,23 @@ refuse(struct buf *error, const char *why)
 }
 
 static int
+trace_judge(struct options *o, struct buf *error)
+{
+	const size_t len =
+	    o->sites.npatterns == 1 ? strlen(o->sites.patterns[0]) : 0;
+
+	if (len == 0 || len > TRACE_PATTERN_MAX)
+		return refuse(error,
+		    "trace takes one destination, as `qctl sites' prints it, "
+		    "or the name or address of a server");
+	o->trace_time = o->hold_time > 0 ? o->hold_time : TRACE_TIME;
+	if (o->trace_time >= USEC_PER_SEC &&
+	    o->trace_time <= TRACE_SECONDS_MAX * USEC_PER_SEC)
+		return 0;
+	return refuse(error, "trace --for takes a time from 1s to 1d");
+}
+
+static int
 judge(struct options *o, struct buf *error)
 {
 	const struct verb_row *row = &verbs[o->row];
@@ -354,95 +403,6 @@ parse_qctl(int argc, char **argv, struct options *o, struct buf *error)
 	return r == 0 ? judge(o, error) : r == OPTION_END ? 0 : r;
 }
 
-/* ---- postqueue ---- */
-
-static int
-take_list(const struct option_row *row, void *options, const char *value UNUSED,
-    struct buf *error)
-{
-	struct options *o = options;
-
-	if (o->verb != VERB_NONE)
-		return refuse(error, "one of -j and -p");
-	o->verb = VERB_LIST;
-	o->json = row->letter == 'j';
-	return 0;
-}
-
-int
-options_set_act(struct options *o, enum spool_act act, struct buf *error)
-{
-	if (o->verb != VERB_NONE && (o->verb != VERB_ACT || o->act != act))
-		return refuse(error, "one thing at a time");
-	o->verb = VERB_ACT;
-	o->act = act;
-	o->yes = true;
-	return 0;
-}
-
-static int
-take_flush(const struct option_row *row UNUSED, void *options,
-    const char *value UNUSED, struct buf *error)
-{
-	struct options *o = options;
-	int r = options_set_act(o, ACT_RETRY, error);
-
-	return r < 0 ? r : select_add(&o->select, "ALL", error);
-}
-
-static int
-take_id(const struct option_row *row UNUSED, void *options, const char *value,
-    struct buf *error)
-{
-	struct options *o = options;
-	int r = options_set_act(o, ACT_RETRY, error);
-
-	return r < 0 ? r : select_add_id(&o->select, value, error);
-}
-
-static int
-take_site(const struct option_row *row UNUSED, void *options, const char *value,
-    struct buf *error)
-{
-	struct options *o = options;
-	int r = options_set_act(o, ACT_RETRY, error);
-
-	return r < 0 ? r : select_add_domain(&o->select, value, error);
-}
-
-static int
-pass_over(const struct option_row *row UNUSED, void *options UNUSED,
-    const char *value UNUSED, struct buf *error UNUSED)
-{
-	return 0;
-}
-
-static const struct option_row queue_rows[] = {
-	{ NULL, 'p', NULL, NULL, take_list, 0 },
-	{ NULL, 'j', NULL, NULL, take_list, 0 },
-	{ NULL, 'v', NULL, NULL, pass_over, 0 },
-	{ NULL, 'f', NULL, NULL, take_flush, 0 },
-	{ NULL, 's', "", NULL, take_site, 0 },
-	{ NULL, 'i', "", NULL, take_id, 0 },
-	{ NULL, 'c', "", NULL, option_take_string,
-	    offsetof(struct options, conf_path) },
-};
-
-static const struct option_table queue_table = { queue_rows,
-	ARRAY_LEN(queue_rows), false, option_no_word };
-
-static int
-parse_postqueue(int argc, char **argv, struct options *o, struct buf *error)
-{
-	int r = option_parse(&queue_table, argc, argv, o, error);
-
-	return r == 0 && o->verb == VERB_NONE
-	    ? refuse(error,
-		  "-p lists the queues, -j does so for programs; -f, -i ID "
-		  "and -s SITE try mail again")
-	    : r;
-}
-
 /* ---- names ---- */
 
 static const struct name {
@@ -453,7 +413,7 @@ static const struct name {
 	{ "qctl", parse_qctl },
 	{ "mailq", face_mailq },
 	{ "sendmail", face_sendmail },
-	{ "postqueue", parse_postqueue },
+	{ "postqueue", face_postqueue },
 	{ "qread", face_qread },
 	{ "postsuper", face_postsuper },
 };

@@ -1,10 +1,6 @@
-#include "qctl/show/qread.h"
-#include "qctl/routing/rules.h"
-#include "qctl/show/sites.h"
-#include "qctl/act/task.h"
+#include "qctl/qctl.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,8 +12,127 @@
 #include "base/text.h"
 #include "base/version.h"
 #include "config/conf.h"
-#include "ipc/page_text.h"
+#include "qctl/check/check.h"
 #include "qctl/read/look.h"
+#include "qctl/routing/rules.h"
+#include "qctl/show/qread.h"
+#include "qctl/show/shares.h"
+#include "qctl/show/sites.h"
+
+/* ---- verbs ---- */
+
+static int
+show_qread(struct task *t)
+{
+	const struct options *o = &t->options;
+	int code = EX_OK;
+
+	if ((o->qread & QREAD_MESSAGES) != 0)
+		code = task_read_all(t);
+	return code == EX_OK && (o->qread & QREAD_QUEUES) != 0 ? qread_queues(o)
+							       : code;
+}
+
+static int
+show_help(struct task *t)
+{
+	const struct options *o = &t->options;
+	struct buf text = { 0 };
+	int code, r = face_help(o->program, &text);
+
+	if (r == -ENOENT)
+		r = options_help(&text);
+	code = task_put(o, r, &text);
+	buf_done(&text);
+	return code;
+}
+
+static int
+show_version(struct task *t UNUSED)
+{
+	return puts("qctl " QSCHED_VERSION) < 0 ? EX_IOERR : EX_OK;
+}
+
+/* The function of each verb. shows: it is for readers, too, who are not in
+ * qmail_group. needs: of what is done before; each includes those above it. */
+static const struct command {
+	int (*run)(struct task *t);
+	bool shows;
+	enum {
+		NEEDS_NOTHING,
+		NEEDS_CONF,
+		NEEDS_BASE, /* the disk of QUEUE_BASE, or the supervisor */
+		NEEDS_LIST, /* of queues, which may be empty */
+		NEEDS_QUEUE,
+	} needs;
+} commands[NVERBS] = {
+	[VERB_LIST] = { task_read_all, true, NEEDS_QUEUE },
+	[VERB_SHOW] = { task_read_all, true, NEEDS_QUEUE },
+	[VERB_SHAPE] = { task_read_all, true, NEEDS_QUEUE },
+	[VERB_EXPLAIN] = { task_read_all, true, NEEDS_QUEUE },
+	[VERB_SITES] = { sites_show, true, NEEDS_BASE },
+	[VERB_SHARES] = { shares_show, true, NEEDS_QUEUE },
+	[VERB_ACT] = { task_read_all, false, NEEDS_QUEUE },
+	[VERB_READ] = { show_qread, true, NEEDS_QUEUE },
+	[VERB_CHECK] = { task_check_all, false, NEEDS_QUEUE },
+	[VERB_RULES] = { rules_show, false, NEEDS_BASE },
+	[VERB_ROUTE] = { route_show, false, NEEDS_CONF },
+	[VERB_TRACE] = { trace_show, false, NEEDS_LIST },
+	[VERB_HELP] = { show_help, false, NEEDS_NOTHING },
+	[VERB_VERSION] = { show_version, false, NEEDS_NOTHING },
+};
+
+bool
+qctl_only_shows(const struct options *o, bool own_only)
+{
+	return commands[o->verb].shows && !o->content &&
+	    (!own_only || o->verb == VERB_SHARES);
+}
+
+/* The table of queues of `qread -i' is in shared memory, open to all. */
+static bool
+needs_base(const struct options *o)
+{
+	return commands[o->verb].needs >= NEEDS_BASE &&
+	    (o->verb != VERB_READ || (o->qread & QREAD_MESSAGES) != 0);
+}
+
+/* Does queue= name queues, and none that is there? */
+static bool
+names_no_queue(const struct task *t)
+{
+	const struct select *s = &t->options.select;
+	int i;
+
+	for (i = 0; i < t->nqueues; i++)
+		if (select_queue(s, t->queues[i]))
+			return false;
+	return (s->keys & 1u << SELECT_QUEUE) != 0;
+}
+
+/* Are the queues there that the command needs? An exit code. */
+static int
+judge_queues(const struct task *t)
+{
+	const struct options *o = &t->options;
+
+	if (!needs_base(o) || commands[o->verb].needs < NEEDS_LIST)
+		return EX_OK;
+	if (t->nqueues < 0) {
+		fprintf(stderr, "%s: %s: %s\n", o->program, t->base,
+		    strerror(-t->nqueues));
+		return t->nqueues == -EACCES ? EX_NOPERM : EX_UNAVAILABLE;
+	}
+	if (commands[o->verb].needs == NEEDS_LIST)
+		return EX_OK;
+	if (t->base_silent && t->nqueues == 0)
+		return EX_TEMPFAIL;
+	return names_no_queue(t) ? task_complain(o, EX_DATAERR,
+				       "no queue that queue= names is there")
+				 : EX_OK;
+}
+
+/* ---- the configuration ---- */
 
 /* A session that has sent its content waits for the answer; a program has its
  * own time. */
@@ -55,14 +170,6 @@ take_conf(struct task *t, const struct conf *conf)
 	    : EX_OK;
 }
 
-/* The table of queues of `qread -i' is in shared memory. */
-static bool
-needs_base(const struct options *o)
-{
-	return o->verb != VERB_ROUTE &&
-	    (o->verb != VERB_READ || (o->qread & QREAD_MESSAGES) != 0);
-}
-
 /* The configuration in force takes the place of a wrong file. */
 static int
 load_conf(struct task *t)
@@ -84,8 +191,9 @@ load_conf(struct task *t)
 	if (code == EX_OK && needs_base(&t->options))
 		queues_find(t);
 	/* queue-look would wait for that disk. */
-	if (code == EX_OK && !t->base_silent)
-		look_become(&conf, &t->options, t->argv);
+	if (code == EX_OK && !t->base_silent && needs_base(&t->options) &&
+	    qctl_only_shows(&t->options, false))
+		look_become(&conf, t->argv);
 	conf_done(&conf);
 	return code;
 }
@@ -106,44 +214,22 @@ read_stdin(struct options *o)
 	return code;
 }
 
-/* The table of queues, from shared memory. */
+/* The routing, for a filter by destination, and for `qread', which shows all
+ * recipients as remote without it. */
 static int
-print_queues(const struct options *o)
+load_routing(const struct options *o)
 {
-	char absent[PAGE_ABSENT_SIZE];
-	struct buf text = { 0 };
-	int code, r = qread_queues(o, &text);
+	const bool channels =
+	    o->verb == VERB_READ && (o->qread & QREAD_MESSAGES) != 0;
 
-	if (r == -EACCES || r == -EPERM)
-		code = task_complain(o, EX_NOPERM, "another user's instance");
-	else if (r < 0 && r != -ENOMEM)
-		code = task_complain(o, EX_UNAVAILABLE,
-		    r == -ENOENT ? page_absent_text(absent) : strerror(-r));
-	else
-		code = task_put(o, r, &text);
-	buf_done(&text);
-	return code;
-}
-
-static int
-run_qread(struct task *t)
-{
-	const struct options *o = &t->options;
-	int code = EX_OK;
-
-	if ((o->qread & QREAD_MESSAGES) != 0) {
-		qread_begin(o);
-		code = task_read_all(t);
-		qread_end();
-	}
-	return code == EX_OK && (o->qread & QREAD_QUEUES) != 0 ? print_queues(o)
-							       : code;
-}
-
-static int
-show_rules(struct task *t)
-{
-	return t->base_silent ? EX_TEMPFAIL : rules_show(t);
+	if ((!channels && !select_by_destination(&o->select)) ||
+	    destination_begin(o->conf_path) == 0)
+		return EX_OK;
+	task_complain(o, EX_CONFIG,
+	    channels ? "the routing cannot be read: all recipients are shown "
+		       "as remote"
+		     : "the routing cannot be read: no destination is known");
+	return channels ? EX_OK : EX_CONFIG;
 }
 
 static int
@@ -161,29 +247,12 @@ run(struct task *t)
 		return code;
 	t->view = (struct view){ &t->options, clock_wall(),
 		isatty(STDOUT_FILENO) == 1, NULL, NULL };
-	code = destination_begin(&t->options);
+	code = load_routing(&t->options);
 	if (code == EX_OK)
-		code = t->options.verb == VERB_READ ? run_qread(t)
-		    : t->options.verb == VERB_RULES ? show_rules(t)
-		    : t->options.verb == VERB_ROUTE ? route_show(&t->options)
-		    : t->options.verb == VERB_TRACE ? trace_show(t)
-		    : t->options.verb == VERB_SITES
-		    ? sites_show(&t->options, t->instance)
-		    : task_read_all(t);
+		code = judge_queues(t);
+	if (code == EX_OK)
+		code = commands[t->options.verb].run(t);
 	destination_end();
-	return code;
-}
-
-static int
-help(const struct options *o)
-{
-	struct buf text = { 0 };
-	int code, r = face_help(o->program, &text);
-
-	if (r == -ENOENT)
-		r = options_help(&text);
-	code = task_put(o, r, &text);
-	buf_done(&text);
 	return code;
 }
 
@@ -223,12 +292,10 @@ command(struct task *t, int argc, char **argv)
 		r = note_selection(t, argc, argv);
 	if (r < 0)
 		code = usage(&t->options, r, &error);
-	else if (t->look != NULL && !look_shows(&t->options, t->own_only))
+	else if (t->look != NULL && !qctl_only_shows(&t->options, t->own_only))
 		code = task_complain(&t->options, EX_NOPERM, LOOK_DENIED);
-	else if (t->options.verb == VERB_HELP)
-		code = help(&t->options);
-	else if (t->options.verb == VERB_VERSION)
-		code = puts("qctl " QSCHED_VERSION) < 0 ? EX_IOERR : EX_OK;
+	else if (commands[t->options.verb].needs == NEEDS_NOTHING)
+		code = commands[t->options.verb].run(t);
 	else
 		code = run(t);
 	buf_done(&error);

@@ -12,6 +12,7 @@
 #include "base/io.h"
 #include "base/text.h"
 #include "log/log.h"
+#include "qctl/read/message.h"
 #include "spool/hold_rule.h"
 #include "spool/prepared.h"
 #include "spool/reason.h"
@@ -404,8 +405,6 @@ task_act(struct worker *w, void *task)
 	};
 	int r = spool_open(&a.sp, &spool_sys_real, a.t->base, w->queue);
 
-	if (r == 0 && a.sp.dir[SPOOL_LOCK] < 0)
-		r = -EACCES;
 	if (r == 0)
 		r = fill_works(&a);
 	if (r == 0)
@@ -446,8 +445,7 @@ task_ask_right(struct worker *w, void *arg)
 	int r = spool_open(&sp, &spool_sys_real, t->base, w->queue);
 
 	if (r == 0)
-		r = sp.dir[SPOOL_LOCK] < 0 ? -EACCES
-					   : ask_right(&sp, t->silence_limit);
+		r = ask_right(&sp, t->silence_limit);
 	if (r == -EPERM || r == -EACCES)
 		worker_denied(w);
 	spool_close(&sp);

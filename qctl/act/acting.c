@@ -43,20 +43,24 @@ is_to_be_asked(const struct task *t)
 	    isatty(STDERR_FILENO) == 1;
 }
 
-/* The queues with targets, or all. */
-static size_t
-choose_queues(const struct task *t, const uint32_t *queues, size_t count,
-    uint32_t *ret_queues)
+/* Runs the job for the queues with targets, or all. The worker waits as long
+ * for queue-send. */
+static int
+run_job(struct task *t, struct worker_job *job, struct worker_totals *totals)
 {
 	bool wanted[QUEUE_NUM_MAX + 1] = { false };
+	uint32_t chosen[QUEUE_NUM_MAX];
 	size_t i, n = 0;
 
 	for (i = 0; i < t->ntargets; i++)
 		wanted[t->targets[i].queue] = true;
-	for (i = 0; i < count; i++)
-		if (task_is_flush(t) || wanted[queues[i]])
-			ret_queues[n++] = queues[i];
-	return n;
+	for (i = 0; i < job->nqueues; i++)
+		if (task_is_flush(t) || wanted[t->queues[i]])
+			chosen[n++] = t->queues[i];
+	job->queues = chosen;
+	job->nqueues = n;
+	job->silence_limit *= 2;
+	return worker_run_all(job, totals);
 }
 
 /* A message on hold that is given up has its mark, and no attempt yet. */
@@ -181,25 +185,15 @@ tell_denied(const struct task *t, const struct worker_totals *totals)
 
 /* One time over all targets. */
 static int
-act_once(struct task *t, const uint32_t *queues, size_t count,
-    struct worker_totals *totals)
+act_once(struct task *t, struct worker_totals *totals)
 {
-	uint32_t chosen[QUEUE_NUM_MAX];
-	const struct worker_job job = {
-		.program = t->options.program,
-		.queues = chosen,
-		.nqueues = choose_queues(t, queues, count, chosen),
-		.gentle = task_is_bulk(t),
-		/* The worker waits as long for queue-send. */
-		.silence_limit = 2 * t->silence_limit,
-		.silent = "it was asked, and has not answered: the order may "
-			  "still be carried out when its disk answers",
-		.run = task_act,
-		.take_row = seek_take_row,
-		.arg = t,
-	};
+	struct worker_job job = task_job(t, task_act,
+	    "it was asked, and has not answered: the order may still be "
+	    "carried out when its disk answers");
 
-	return worker_run_all(&job, totals);
+	job.gentle = task_is_bulk(t);
+	job.take_row = seek_take_row;
+	return run_job(t, &job, totals);
 }
 
 static void
@@ -213,8 +207,7 @@ add_totals(struct worker_totals *all, const struct worker_totals *more)
 /* Messages that were gone, and were found, are acted on where they are. In the
  * end such messages are told: they may have been missed. */
 static int
-act_on_all(struct task *t, const uint32_t *queues, size_t count,
-    struct worker_totals *all)
+act_on_all(struct task *t, struct worker_totals *all)
 {
 	struct worker_totals totals;
 	unsigned round;
@@ -223,11 +216,11 @@ act_on_all(struct task *t, const uint32_t *queues, size_t count,
 	for (round = 0; r == 0 && round < ROUNDS; round++) {
 		if (round > 0 && t->ntargets == 0)
 			break;
-		r = act_once(t, queues, count, &totals);
+		r = act_once(t, &totals);
 		add_totals(all, &totals);
 		totals = (struct worker_totals){ 0 };
 		if (r == 0)
-			r = seek_targets(t, queues, count, &totals);
+			r = seek_targets(t, &totals);
 		add_totals(all, &totals);
 	}
 	if (r == 0 && t->ntargets > 0) {
@@ -242,13 +235,13 @@ act_on_all(struct task *t, const uint32_t *queues, size_t count,
 }
 
 static int
-act(struct task *t, const uint32_t *queues, size_t count)
+act(struct task *t)
 {
 	struct worker_totals totals = { 0 };
-	int r = act_on_all(t, queues, count, &totals);
+	int r = act_on_all(t, &totals);
 
 	if (r < 0)
-		fprintf(stderr, "%s: %s\n", t->options.program, strerror(-r));
+		task_complain(&t->options, EX_OSERR, strerror(-r));
 	tell(t);
 	if (totals.denied > 0)
 		return tell_denied(t, &totals);
@@ -263,28 +256,19 @@ tell_would(const struct task *t, const char *what)
 	if (printf("would %s %s\n", act_name(t->options.act), what) >= 0 &&
 	    fflush(stdout) == 0)
 		return EX_OK;
-	fprintf(stderr, "%s: standard output cannot be written\n",
-	    t->options.program);
-	return EX_IOERR;
+	return task_complain(
+	    &t->options, EX_IOERR, "standard output cannot be written");
 }
 
 /* Where messages would go is told after the right to let them go. A queue that
  * does not answer is told by the act. */
 static int
-plan_spread(struct task *t, const uint32_t *queues, size_t count)
+plan_spread(struct task *t)
 {
-	uint32_t chosen[QUEUE_NUM_MAX];
 	struct worker_totals totals = { 0 };
-	const struct worker_job job = {
-		.program = t->options.program,
-		.queues = chosen,
-		.nqueues = choose_queues(t, queues, count, chosen),
-		.silence_limit = 2 * t->silence_limit,
-		.silent = "it does not answer",
-		.run = task_ask_right,
-		.arg = t,
-	};
-	int r = t->options.dry_run ? 0 : worker_run_all(&job, &totals);
+	struct worker_job job =
+	    task_job(t, task_ask_right, "it does not answer");
+	int r = t->options.dry_run ? 0 : run_job(t, &job, &totals);
 
 	if (r < 0)
 		return EX_OSERR;
@@ -295,7 +279,7 @@ plan_spread(struct task *t, const uint32_t *queues, size_t count)
 }
 
 int
-task_act_all(struct task *t, const uint32_t *queues, size_t count)
+act_on_targets(struct task *t)
 {
 	struct buf what = { 0 };
 	bool go = !t->options.dry_run;
@@ -303,8 +287,7 @@ task_act_all(struct task *t, const uint32_t *queues, size_t count)
 
 	if (task_unite_targets(t) < 0)
 		return EX_OSERR;
-	if (t->options.act == ACT_SPREAD &&
-	    (code = plan_spread(t, queues, count)) != EX_OK)
+	if (t->options.act == ACT_SPREAD && (code = plan_spread(t)) != EX_OK)
 		return code;
 	if (describe(t, &what) < 0)
 		return EX_OSERR;
@@ -317,5 +300,5 @@ task_act_all(struct task *t, const uint32_t *queues, size_t count)
 	else if (is_to_be_asked(t) && (t->ntargets > 0 || task_is_flush(t)))
 		go = ask(t, buf_str(&what));
 	buf_done(&what);
-	return go ? act(t, queues, count) : code;
+	return go ? act(t) : code;
 }

@@ -4,7 +4,8 @@
 #ifndef QCTL_ACT_ACTOR_H
 #define QCTL_ACT_ACTOR_H
 
-#include "qctl/act/task.h"
+#include "qctl/act/act.h"
+#include "qctl/read/peer.h"
 
 /* One message in the hands of this process. */
 struct work {

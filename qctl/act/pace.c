@@ -1,4 +1,4 @@
-#include "qctl/act/task.h"
+#include "qctl/act/act.h"
 
 #include <errno.h>
 #include <string.h>

@@ -248,7 +248,7 @@ tell_came(struct actor *a, uint32_t queue)
 	struct spool sp;
 	int r = spool_open(&sp, a->sp.sys, a->t->base, queue);
 
-	if (r == 0 && sp.dir[SPOOL_LOCK] >= 0)
+	if (r == 0)
 		r = peer_connect(&peer, &sp, a->t->silence_limit);
 	if (r == 0)
 		r = peer_came(&peer);

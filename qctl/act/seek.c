@@ -1,6 +1,6 @@
 /* Messages that were not where they were seen: they were delivered or removed,
  * or have gone to another queue. */
-#include "qctl/act/task.h"
+#include "qctl/act/act.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -133,27 +133,18 @@ take_targets(struct task *t, struct worker_totals *totals)
 }
 
 int
-seek_targets(struct task *t, const uint32_t *queues, size_t count,
-    struct worker_totals *totals)
+seek_targets(struct task *t, struct worker_totals *totals)
 {
-	const struct worker_job job = {
-		.program = t->options.program,
-		.queues = queues,
-		.nqueues = count,
-		.gentle = task_is_bulk(t),
-		.silence_limit = t->silence_limit,
-		.silent = "its disk does not answer; messages that went there "
-			  "are not found",
-		.run = seek_in_queue,
-		.take_row = take_found,
-		.arg = t,
-	};
+	struct worker_job job = task_job(t, seek_in_queue,
+	    "its disk does not answer; messages that went there are not found");
 	int r;
 
 	if (t->ngone == 0) {
 		t->ntargets = 0;
 		return 0;
 	}
+	job.gentle = task_is_bulk(t);
+	job.take_row = take_found;
 	(void)poll(NULL, 0, PAUSE_MSEC);
 	r = worker_run_all(&job, totals);
 	return r < 0 ? r : take_targets(t, totals);

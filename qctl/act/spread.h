@@ -8,7 +8,7 @@
 #define QCTL_ACT_SPREAD_H
 
 #include "ipc/page.h"
-#include "qctl/act/task.h"
+#include "qctl/act/act.h"
 
 struct spread_queue {
 	uint32_t queue;

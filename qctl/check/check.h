@@ -15,7 +15,8 @@
 #ifndef QCTL_CHECK_CHECK_H
 #define QCTL_CHECK_CHECK_H
 
-#include "qctl/act/task.h"
+#include "qctl/read/message.h"
+#include "qctl/task/task.h"
 
 enum flaw {
 	FLAW_DIRECTORY,
@@ -107,6 +108,6 @@ copies_find(const struct check *c, const struct queue_id *id);
 /* The worker_job.run. */
 int task_check(struct worker *w, void *task);
 /* All queues that are wanted; an exit code. */
-int task_check_all(struct task *t, const uint32_t *queues, size_t count);
+int task_check_all(struct task *t);
 
 #endif

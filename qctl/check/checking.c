@@ -8,24 +8,6 @@
 
 #include "base/text.h"
 
-void
-task_take_tally(uint32_t queue UNUSED, const void *data, size_t len, void *arg)
-{
-	struct task *t = arg;
-	struct tally tally;
-
-	if (len != sizeof(tally))
-		return;
-	memcpy(&tally, data, sizeof(tally));
-	t->tally.done += tally.done;
-	t->tally.later += tally.later;
-	t->tally.damaged += tally.damaged;
-	t->tally.refused += tally.refused;
-	t->tally.unknown += tally.unknown;
-	t->tally.marked += tally.marked;
-	t->tally.gone += tally.gone;
-}
-
 static int
 tell(const struct task *t, const struct worker_totals *totals)
 {
@@ -53,37 +35,31 @@ code_of(const struct task *t, const struct worker_totals *totals)
 }
 
 int
-task_check_all(struct task *t, const uint32_t *queues, size_t count)
+task_check_all(struct task *t)
 {
+	struct worker_job job = task_job(
+	    t, task_check, "its disk does not answer; it is not checked");
 	uint32_t chosen[QUEUE_NUM_MAX];
 	struct worker_totals totals;
-	struct worker_job job = {
-		.program = t->options.program,
-		.queues = chosen,
-		.gentle = true,
-		.silence_limit = t->silence_limit,
-		.silent = "its disk does not answer; it is not checked",
-		.run = task_check,
-		.take_row = task_take_tally,
-		.arg = t,
-	};
-	size_t i;
-	int r;
+	int i, code, r;
 
-	for (i = 0; i < count; i++)
-		if (select_queue(&t->options.select, queues[i]))
-			chosen[job.nqueues++] = queues[i];
+	job.gentle = true;
+	job.take_row = task_take_tally;
+	job.queues = chosen;
+	job.nqueues = 0;
+	for (i = 0; i < t->nqueues; i++)
+		if (select_queue(&t->options.select, t->queues[i]))
+			chosen[job.nqueues++] = t->queues[i];
 	r = worker_run_all(&job, &totals);
 	if (r == 0)
 		r = tell(t, &totals);
-	if (r < 0)
-		fprintf(stderr, "%s: %s\n", t->options.program,
-		    r == -EIO ? "standard output cannot be written"
-			      : strerror(-r));
+	code = r == 0   ? code_of(t, &totals)
+	    : r == -EIO ? task_complain(&t->options, EX_IOERR,
+			      "standard output cannot be written")
+			: task_complain(&t->options, EX_OSERR, strerror(-r));
 	if (totals.denied > 0)
-		fprintf(stderr,
-		    "%s: no permission; a check is for root and members of "
-		    "qmail_group, a repair for root\n",
-		    t->options.program);
-	return r == -EIO ? EX_IOERR : r < 0 ? EX_OSERR : code_of(t, &totals);
+		task_complain(&t->options, EX_NOPERM,
+		    "no permission; a check is for root and members of "
+		    "qmail_group, a repair for root");
+	return code == EX_OK && t->base_silent ? EX_TEMPFAIL : code;
 }

@@ -13,7 +13,6 @@
 #include "base/guard.h"
 #include "base/num.h"
 #include "qctl/read/user.h"
-#include "qctl/show/qread.h"
 
 #define PROGRAM    "queue-look"
 #define GROUPS     "/etc/group"
@@ -205,23 +204,6 @@ look_begin(
 	return code;
 }
 
-bool
-look_shows(const struct options *o, bool own_only)
-{
-	static const bool shows[NVERBS] = {
-		[VERB_LIST] = true,
-		[VERB_SHOW] = true,
-		[VERB_SHAPE] = true,
-		[VERB_EXPLAIN] = true,
-		[VERB_SITES] = true,
-		[VERB_SHARES] = true,
-		[VERB_READ] = true,
-	};
-
-	return shows[o->verb] && !o->content &&
-	    (!own_only || o->verb == VERB_SHARES);
-}
-
 /* ---- qctl ---- */
 
 /* The maildir of root tells the group of the queues, and lies on none of their
@@ -239,23 +221,15 @@ reads_by_itself(const char *base)
 	    getegid() == st.st_gid || group_member(st.st_gid) != 0;
 }
 
-/* The pages of the queues, `qread -i`. */
-static bool
-is_open_to_all(const struct options *o)
-{
-	return o->verb == VERB_READ && (o->qread & QREAD_MESSAGES) == 0;
-}
-
 void
-look_become(const struct conf *conf, const struct options *o, char *const *argv)
+look_become(const struct conf *conf, char *const *argv)
 {
 	char program[PATH_MAX], base[PATH_MAX], name[] = PROGRAM;
 	char *nothing[] = { NULL }, **words;
 	size_t n = 0;
 
 	/* Links are followed here: queue-look follows none. */
-	if (!look_shows(o, false) || is_open_to_all(o) ||
-	    reads_by_itself(conf->queue_base) ||
+	if (reads_by_itself(conf->queue_base) ||
 	    realpath(conf->queue_base, base) == NULL ||
 	    conf_find_program(conf, PROGRAM, program) < 0)
 		return;

@@ -9,8 +9,9 @@
 #ifndef QCTL_READ_LOOK_H
 #define QCTL_READ_LOOK_H
 
+#include <sys/types.h>
+
 #include "config/conf.h"
-#include "qctl/qctl.h"
 
 #define LOOK_DENIED                                               \
 	"no permission to read the queues; this is for root and " \
@@ -35,13 +36,8 @@ int look_begin(
  * the others. name: empty for a user who has none. */
 bool
 look_is_own_share(int argc, char *const *argv, const char *name, uid_t uid);
-/* Does this command only show, and no content? own_only: and nothing but the
- * own share? */
-bool look_shows(const struct options *o, bool own_only);
-/* Becomes queue-look, if this user and this command need it and it is there;
- * else returns. */
-void look_become(
-    const struct conf *conf, const struct options *o, char *const *argv);
+/* Becomes queue-look, if this user needs it and it is there; else returns. */
+void look_become(const struct conf *conf, char *const *argv);
 
 /* ---- parts, for tests ---- */
 

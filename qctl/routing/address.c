@@ -112,13 +112,9 @@ add_json(const char *file, const char *sender, const char *other, uint32_t line,
 	if (r == 0)
 		r = json_add_string(out, sender);
 	if (r == 0)
-		r = buf_add_str(out, ", \"sent_as\": ");
+		r = json_add_member(out, "sent_as", other);
 	if (r == 0)
-		r = json_add_string(out, other);
-	if (r == 0)
-		r = buf_add_str(out, ", \"file\": ");
-	if (r == 0)
-		r = json_add_string(out, file);
+		r = json_add_member(out, "file", file);
 	return r < 0 ? r : buf_printf(out, ", \"line\": %" PRIu32 "}\n", line);
 }
 

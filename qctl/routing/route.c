@@ -115,37 +115,29 @@ add_text(struct search *x, const struct step *s)
 }
 
 static int
-add_member(struct buf *out, const char *name, const char *value)
-{
-	int r = value == NULL ? 0 : buf_printf(out, ", \"%s\": ", name);
-
-	return r < 0 || value == NULL ? r : json_add_string(out, value);
-}
-
-static int
 add_json(struct search *x, const struct step *s)
 {
 	struct buf *out = x->out;
 	int r = buf_printf(out, "{\"depth\": %u", (unsigned)x->depth);
 
 	if (r == 0)
-		r = add_member(out, "address", s->address);
+		r = json_add_member(out, "address", s->address);
 	if (r == 0)
-		r = add_member(out, "is", s->what);
+		r = json_add_member(out, "is", s->what);
 	if (r == 0)
-		r = add_member(out, "name", s->name);
+		r = json_add_member(out, "name", s->name);
 	if (r == 0)
-		r = add_member(out, "transport", s->transport);
+		r = json_add_member(out, "transport", s->transport);
 	if (r == 0)
-		r = add_member(out, "nexthop", s->nexthop);
+		r = json_add_member(out, "nexthop", s->nexthop);
 	if (r == 0)
-		r = add_member(out, "file", s->file);
+		r = json_add_member(out, "file", s->file);
 	if (r == 0 && s->line > 0)
 		r = buf_printf(out, ", \"line\": %u", (unsigned)s->line);
 	if (r == 0)
-		r = add_member(out, "forward", s->forward);
+		r = json_add_member(out, "forward", s->forward);
 	if (r == 0)
-		r = add_member(out, "reason", s->why);
+		r = json_add_member(out, "reason", s->why);
 	return r < 0 ? r
 		     : buf_printf(out, ", \"deliverable\": %s}\n",
 			   s->why == NULL ? "true" : "false");
@@ -437,8 +429,9 @@ answer(const struct options *o, struct search *x)
 }
 
 int
-route_show(const struct options *o)
+route_show(struct task *t)
 {
+	const struct options *o = &t->options;
 	static struct search x;
 	struct route_table *routes = NULL;
 	struct buf out = { 0 }, error = { 0 };
@@ -446,7 +439,7 @@ route_show(const struct options *o)
 	int code = EX_CONFIG;
 
 	if (conf_load_in_force(o->conf_path, &conf, &error) < 0) {
-		fprintf(stderr, "%s: %s\n", o->program, buf_str(&error));
+		task_complain(o, EX_CONFIG, buf_str(&error));
 		buf_done(&error);
 		return EX_CONFIG;
 	}

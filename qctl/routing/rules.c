@@ -13,6 +13,7 @@
 #include "base/io.h"
 #include "base/text.h"
 #include "log/log.h"
+#include "qctl/read/peer.h"
 #include "spool/hold_rule.h"
 
 #define DENIED                                                            \
@@ -131,8 +132,6 @@ ask(struct worker *w, const struct task *t, const struct msg *msg,
 	struct spool sp;
 	int r = spool_open(&sp, &spool_sys_real, t->base, w->queue);
 
-	if (r == 0 && sp.dir[SPOOL_LOCK] < 0)
-		r = -EACCES;
 	if (r == 0)
 		r = peer_connect(&peer, &sp, t->silence_limit);
 	if (r == -ENOENT || r == -ECONNREFUSED)
@@ -213,21 +212,18 @@ take_result(
 	asking.answered = true;
 }
 
+/* count: of the queues from the first-th one on. */
 static int
-run_on(struct task *t, const uint32_t *queues, size_t count,
+run_on(struct task *t, size_t first, size_t count,
     int (*run)(struct worker *w, void *arg), struct worker_totals *totals)
 {
-	const struct worker_job job = {
-		.program = t->options.program,
-		.queues = queues,
-		.nqueues = count,
-		.silence_limit = 2 * t->silence_limit,
-		.silent = "it does not answer: " READ_LATER,
-		.run = run,
-		.take_row = take_result,
-		.arg = t,
-	};
+	struct worker_job job =
+	    task_job(t, run, "it does not answer: " READ_LATER);
 
+	job.queues = &t->queues[first];
+	job.nqueues = count;
+	job.silence_limit *= 2;
+	job.take_row = take_result;
 	return worker_run_all(&job, totals);
 }
 
@@ -268,10 +264,7 @@ change_offline(struct task *t, struct result *ret)
 
 /* ---- the change ---- */
 
-static const struct {
-	int error, code;
-	const char *text;
-} failures[] = {
+static const struct failure failures[] = {
 	{ -EACCES, EX_NOPERM, DENIED },
 	{ -EPERM, EX_NOPERM, DENIED },
 	{ -ENOSPC, EX_TEMPFAIL,
@@ -295,11 +288,9 @@ fail(const struct task *t, int error)
 	size_t i;
 
 	for (i = 0; i < ARRAY_LEN(failures); i++)
-		if (failures[i].error == error) {
-			fprintf(stderr, "%s: %s\n", t->options.program,
-			    failures[i].text);
-			return failures[i].code;
-		}
+		if (failures[i].error == error)
+			return task_complain(
+			    &t->options, failures[i].code, failures[i].text);
 	fprintf(stderr,
 	    "%s: %s/" SPOOL_RULES "/" HOLD_RULES_NAME
 	    ": %s: `%s rules' shows what is in force\n",
@@ -329,14 +320,14 @@ tell(struct task *t, int error)
 
 /* One queue-send writes it for all; the first that answers. */
 static int
-try_change(struct task *t, const uint32_t *queues, size_t count)
+try_change(struct task *t)
 {
 	struct worker_totals totals = { 0 };
 	size_t i;
 
 	asking = (struct asking){ 0 };
-	for (i = 0; i < count && !asking.answered; i++) {
-		if (run_on(t, &queues[i], 1, run_change, &totals) < 0)
+	for (i = 0; i < (size_t)t->nqueues && !asking.answered; i++) {
+		if (run_on(t, i, 1, run_change, &totals) < 0)
 			return EX_OSERR;
 		if (totals.denied > 0)
 			return fail(t, -EPERM);
@@ -351,7 +342,7 @@ try_change(struct task *t, const uint32_t *queues, size_t count)
 
 /* Another process may be writing. */
 static int
-change(struct task *t, const uint32_t *queues, size_t count)
+change(struct task *t)
 {
 	unsigned try;
 	int code = EX_OK;
@@ -362,7 +353,7 @@ change(struct task *t, const uint32_t *queues, size_t count)
 	     try++) {
 		if (try > 0)
 			(void)poll(NULL, 0, PAUSE_MSEC);
-		code = try_change(t, queues, count);
+		code = try_change(t);
 	}
 	if (code != EX_OK)
 		return code;
@@ -372,15 +363,14 @@ change(struct task *t, const uint32_t *queues, size_t count)
 }
 
 int
-rules_change(
-    struct task *t, const uint32_t *queues, size_t count, bool *ret_troubled)
+rules_change(struct task *t, bool *ret_troubled)
 {
 	struct worker_totals totals = { 0 };
-	int code = change(t, queues, count);
+	int code = change(t);
 
 	if (code != EX_OK)
 		return code;
-	if (run_on(t, queues, count, run_read, &totals) < 0)
+	if (run_on(t, 0, (size_t)t->nqueues, run_read, &totals) < 0)
 		return EX_OSERR;
 	*ret_troubled = totals.silent + totals.troubled + totals.denied > 0;
 	return EX_OK;
@@ -422,18 +412,16 @@ add_json(struct buf *out, const struct hold_rule *rule)
 	for (i = 0; r == 0 && i < RULE_NKEYS; i++) {
 		if (rule->pattern[i][0] == '\0')
 			continue;
-		r = buf_printf(out, ", \"%s\": ", hold_rule_keys[i]);
-		if (r == 0)
-			r = json_add_string(out, rule->pattern[i]);
+		r = json_add_member(out, hold_rule_keys[i], rule->pattern[i]);
 	}
 	if (r == 0)
 		r = buf_printf(out,
-		    ", \"uid\": %u, \"since\": %" PRId64 ", \"until\": %" PRId64
-		    ", \"reason\": ",
+		    ", \"uid\": %u, \"since\": %" PRId64
+		    ", \"until\": %" PRId64,
 		    (unsigned)rule->uid, rule->since_wall / USEC_PER_SEC,
 		    rule->until_wall / USEC_PER_SEC);
 	if (r == 0)
-		r = json_add_string(out, rule->reason);
+		r = json_add_member(out, "reason", rule->reason);
 	return r < 0 ? r : buf_add_str(out, "}\n");
 }
 
@@ -453,29 +441,23 @@ add_all(const struct task *t, const struct hold_rules *rules, struct buf *out)
 }
 
 int
-rules_show(const struct task *t)
+rules_show(struct task *t)
 {
 	struct hold_rules rules = { 0 };
 	struct buf out = { 0 };
-	int code = EX_OK, r = hold_rules_read(&spool_sys_real, t->base, &rules);
+	int code, r;
 
-	if (r == -EACCES || r == -EPERM) {
-		fprintf(stderr,
-		    "%s: no permission to read rules; this is for root and "
-		    "members of qmail_group\n",
-		    t->options.program);
-		return EX_NOPERM;
-	}
+	if (t->base_silent)
+		return EX_TEMPFAIL;
+	r = hold_rules_read(&spool_sys_real, t->base, &rules);
+	if (r == -EACCES || r == -EPERM)
+		return task_complain(&t->options, EX_NOPERM,
+		    "no permission to read rules; this is for root and members "
+		    "of qmail_group");
 	if (r < 0)
 		return fail(t, r);
 	r = add_all(t, &rules, &out);
-	if (r < 0)
-		code = EX_OSERR;
-	else if (fputs(buf_str(&out), stdout) < 0 || fflush(stdout) != 0) {
-		fprintf(stderr, "%s: standard output cannot be written\n",
-		    t->options.program);
-		code = EX_IOERR;
-	}
+	code = task_put(&t->options, r, &out);
 	buf_done(&out);
 	hold_rules_done(&rules);
 	return code;

@@ -1,10 +1,10 @@
 /* qctl/routing/rules.h - rules that hold mail to come (docs/QCTL.md, "Rules"),
- * and the filter by destination, which needs the routing.
+ * and where mail for an address goes (route, address).
  */
 #ifndef QCTL_ROUTING_RULES_H
 #define QCTL_ROUTING_RULES_H
 
-#include "qctl/act/task.h"
+#include "qctl/task/task.h"
 
 /* Are the words of `hold --rule' or `release --rule' such as a rule takes?
  * -EINVAL, with the complaint. */
@@ -12,17 +12,9 @@ int rules_judge(struct options *o, struct buf *error);
 /* Writes the rule of `hold --rule', or removes that of `release --rule', and
  * has every queue read the rules: an exit code. A queue that does not answer is
  * told on standard error, and *ret_troubled. */
-int rules_change(
-    struct task *t, const uint32_t *queues, size_t count, bool *ret_troubled);
+int rules_change(struct task *t, bool *ret_troubled);
 /* `qctl rules': an exit code. */
-int rules_show(const struct task *t);
-
-/* ---- destination.c ---- */
-
-/* Reads the routing, in the command's process, if a word of the selection needs
- * it: an exit code. */
-int destination_begin(const struct options *o);
-void destination_end(void);
+int rules_show(struct task *t);
 
 /* ---- address.c ---- */
 
@@ -48,6 +40,6 @@ int address_add_rewrite(const struct conf *conf, const struct sender_map *map,
 /* ---- route.c ---- */
 
 /* `qctl route': where mail for the addresses goes, an exit code. */
-int route_show(const struct options *o);
+int route_show(struct task *t);
 
 #endif

@@ -37,6 +37,17 @@ select_queue(const struct select *s, uint32_t queue)
 	return (s->keys & 1u << SELECT_QUEUE) == 0 || s->queues[queue];
 }
 
+bool
+select_by_destination(const struct select *s)
+{
+	size_t i;
+
+	for (i = 0; i < s->nterms; i++)
+		if (s->terms[i].key == SELECT_DESTINATION)
+			return true;
+	return false;
+}
+
 /* ---- the comparison of each key ---- */
 
 struct facts {

@@ -84,6 +84,8 @@ int select_help(struct buf *out);
 /* The bits of the states that are wanted: those given, else all of messages
  * that are named, else all but deleted/ and, unless with_corrupt, corrupt/. */
 unsigned select_states(const struct select *s);
+/* Is a filter by destination among them? */
+bool select_by_destination(const struct select *s);
 /* Is any of its messages wanted, as far as the number says? */
 bool select_queue(const struct select *s, uint32_t queue);
 /* 1: selected; 0: not; -errno: its recipients or attempts cannot be
@@ -91,8 +93,16 @@ bool select_queue(const struct select *s, uint32_t queue);
 int
 select_fits(const struct select *s, const struct message *m, usec_t now_wall);
 
-/* Does mail from this sender for this recipient go there (destination.c)? */
+/* ---- destination.c: the routing that is in force ---- */
+
+/* Reads it, in the command's process. -EINVAL: it cannot be read, and no
+ * destination is known. destination_end() is called in either case. */
+int destination_begin(const char *conf_path);
+void destination_end(void);
+/* Does mail from this sender for this recipient go there? */
 bool select_fits_destination(const char *pattern, const char *sender,
     const char *recipient, bool expanded);
+/* Does an agent of this host serve the recipient's transport? */
+bool destination_is_local(const char *recipient, bool expanded);
 
 #endif

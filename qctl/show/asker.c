@@ -10,9 +10,7 @@ connect_once(struct asker *a)
 	if (a->tried)
 		return a->error;
 	a->tried = true;
-	a->error = a->sp->dir[SPOOL_LOCK] < 0
-	    ? -EACCES
-	    : peer_connect(&a->peer, a->sp, a->limit);
+	a->error = peer_connect(&a->peer, a->sp, a->limit);
 	return a->error;
 }
 

@@ -9,8 +9,11 @@
 #ifndef QCTL_SHOW_EXPLAIN_H
 #define QCTL_SHOW_EXPLAIN_H
 
-#include "ipc/msg.h"
-#include "qctl/act/task.h"
+#include "qctl/read/peer.h"
+#include "qctl/show/show.h"
+
+int
+explain_text(struct worker *w, const struct message *m, const struct view *v);
 
 /* ---- sentence.c ---- */
 

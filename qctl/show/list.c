@@ -1,6 +1,6 @@
 /* Listings: the form of `postqueue -p`, and objects with the members of
  * `postqueue -j`. */
-#include "qctl/qctl.h"
+#include "qctl/show/show.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -195,34 +195,6 @@ list_total(const struct worker_totals *t, struct buf *out)
 
 /* ---- for programs ---- */
 
-/* Cleaned text has no control characters: two are left to be escaped. */
-int
-json_add_string(struct buf *out, const char *s)
-{
-	struct buf clean = { 0 };
-	int rc = text_clean(&clean, s, strlen(s), SIZE_MAX);
-	size_t i;
-
-	if (rc == 0)
-		rc = buf_add_char(out, '"');
-	for (i = 0; rc == 0 && i < clean.len; i++) {
-		if (clean.data[i] == '"' || clean.data[i] == '\\')
-			rc = buf_add_char(out, '\\');
-		if (rc == 0)
-			rc = buf_add_char(out, clean.data[i]);
-	}
-	buf_done(&clean);
-	return rc < 0 ? rc : buf_add_char(out, '"');
-}
-
-static int
-add_member(struct buf *out, const char *name, const char *value)
-{
-	int rc = buf_printf(out, ", \"%s\": ", name);
-
-	return rc < 0 ? rc : json_add_string(out, value);
-}
-
 static int
 add_number(struct buf *out, const char *name, int64_t value)
 {
@@ -233,7 +205,7 @@ add_number(struct buf *out, const char *name, int64_t value)
 static int
 add_given(struct buf *out, const char *name, const char *value)
 {
-	return value[0] == '\0' ? 0 : add_member(out, name, value);
+	return value[0] == '\0' ? 0 : json_add_member(out, name, value);
 }
 
 static int
@@ -250,7 +222,7 @@ add_envelope(struct buf *out, const struct message *m)
 		rc = buf_printf(out, ", \"forced_expire\": %s",
 		    message_is_given_up(m) ? "true" : "false");
 	if (rc == 0)
-		rc = add_member(out, "sender",
+		rc = json_add_member(out, "sender",
 		    m->sender.len > 0 || !whole ? buf_str(&m->sender)
 						: NULL_SENDER);
 	if (rc == 0)
@@ -262,7 +234,7 @@ add_envelope(struct buf *out, const struct message *m)
 	if (rc == 0 && m->due_wall != 0)
 		rc = add_number(out, "due_time", m->due_wall / USEC_PER_SEC);
 	if (rc == 0 && damage_of(m)[0] != '\0')
-		rc = add_member(out, "damage", damage_of(m));
+		rc = json_add_member(out, "damage", damage_of(m));
 	return rc < 0 ? rc : buf_add_str(out, ", \"recipients\": [");
 }
 
@@ -281,7 +253,7 @@ add_object(const struct recipient *one, void *arg)
 	if (rc == 0)
 		rc = json_add_string(&r->line, one->rcpt->address);
 	if (rc == 0 && one->reason != NULL)
-		rc = add_member(&r->line, "delay_reason", one->reason);
+		rc = json_add_member(&r->line, "delay_reason", one->reason);
 	if (rc == 0 && one->rcpt->mark == RCPT_FAILED)
 		rc = buf_add_str(&r->line, ", \"failed\": true");
 	if (rc == 0)
@@ -302,7 +274,7 @@ list_json(
 	    &r.line, "{\"queue_name\": \"%s\"", message_state_name(m->dir));
 
 	if (rc == 0)
-		rc = add_member(&r.line, "queue_id", m->id);
+		rc = json_add_member(&r.line, "queue_id", m->id);
 	if (rc == 0)
 		rc = add_envelope(&r.line, m);
 	if (rc == 0)

@@ -5,13 +5,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sysexits.h>
 #include <time.h>
 
 #include "base/text.h"
 #include "config/conf.h"
-#include "daemon/daemon.h"
-#include "ipc/page.h"
-#include "route/route.h"
+#include "ipc/page_text.h"
 
 enum channel {
 	CHANNEL_LOCAL,
@@ -34,58 +33,20 @@ struct counts {
 	uint64_t bouncing; /* messages of which a recipient has failed */
 };
 
-static struct conf conf;
-static bool has_conf;
-static struct route_table *routes;
 static struct counts counts;
 
-/* ---- routing ---- */
-
-void
-qread_begin(const struct options *o)
-{
-	struct buf error = { 0 };
-
-	counts = (struct counts){ 0 };
-	has_conf = conf_load_in_force(o->conf_path, &conf, &error) >= 0;
-	if (has_conf && daemon_routes(&conf, &routes) < 0)
-		fprintf(stderr,
-		    "%s: the routing cannot be read: all recipients are shown "
-		    "as remote\n",
-		    o->program);
-	buf_done(&error);
-}
-
-void
-qread_end(void)
-{
-	route_free(&routes);
-	if (has_conf)
-		conf_done(&conf);
-	has_conf = false;
-}
+/* ---- messages ---- */
 
 static enum channel
 channel_of(const struct message *m, const char *address)
 {
 	const bool expanded = (m->file.flags & QUEUE_FILE_EXPANDED) != 0;
-	const struct conf_transport *transport = NULL;
-	struct route route;
-	int found;
 
 	if (m->dir == SPOOL_MAILDROP || m->dir == SPOOL_INCOMING)
 		return CHANNEL_TODO;
-	if (routes != NULL &&
-	    route_lookup(routes, address, expanded, &route) == 0 &&
-	    (found = conf_transport_find(&conf, route.transport)) >= 0)
-		transport = &conf.transports[found];
-	return transport != NULL &&
-		agent_kinds[transport->kind].program == AGENT_PROGRAM_LOCAL
-	    ? CHANNEL_LOCAL
-	    : CHANNEL_REMOTE;
+	return destination_is_local(address, expanded) ? CHANNEL_LOCAL
+						       : CHANNEL_REMOTE;
 }
-
-/* ---- messages ---- */
 
 struct page {
 	struct worker *w;
@@ -304,18 +265,27 @@ qread_table(struct sched_page *page,
 }
 
 int
-qread_queues(const struct options *o, struct buf *out)
+qread_queues(const struct options *o)
 {
 	static struct sched_page page;
-	struct buf instance = { 0 }, error = { 0 };
-	int r = conf_instance(NULL, o->conf_path, &instance, &error);
+	char absent[PAGE_ABSENT_SIZE];
+	struct buf instance = { 0 }, error = { 0 }, text = { 0 };
+	int code, r = conf_instance(NULL, o->conf_path, &instance, &error);
 
 	if (r >= 0)
 		r = sched_page_read(buf_str(&instance), &page);
 	if (r == 0)
 		r = qread_table(
-		    &page, queue_page_read, buf_str(&instance), out);
+		    &page, queue_page_read, buf_str(&instance), &text);
+	if (r == -EACCES || r == -EPERM)
+		code = task_complain(o, EX_NOPERM, "another user's instance");
+	else if (r < 0 && r != -ENOMEM)
+		code = task_complain(o, EX_UNAVAILABLE,
+		    r == -ENOENT ? page_absent_text(absent) : strerror(-r));
+	else
+		code = task_put(o, r, &text);
 	buf_done(&instance);
 	buf_done(&error);
-	return r;
+	buf_done(&text);
+	return code;
 }

@@ -8,23 +8,7 @@
 #ifndef QCTL_SHOW_QREAD_H
 #define QCTL_SHOW_QREAD_H
 
-#include "qctl/qctl.h"
-
-/* Bits of options.qread. */
-enum qread_wish {
-	QREAD_LOCAL = 1,
-	QREAD_REMOTE = 2,
-	QREAD_TODO = 4,
-	QREAD_COUNTS = 8,
-	QREAD_SILENT = 16, /* counts alone */
-	QREAD_QUEUES = 32, /* the load of queues */
-};
-#define QREAD_MESSAGES (QREAD_LOCAL | QREAD_REMOTE | QREAD_TODO)
-
-/* The routing, for channels; one that cannot be read is told on standard error,
- * and all is remote. */
-void qread_begin(const struct options *o);
-void qread_end(void);
+#include "qctl/show/show.h"
 
 int qread_text(struct worker *w, const struct message *m, const struct view *v);
 /* The counts of a queue, for the parent's. */
@@ -34,8 +18,8 @@ void qread_take(const void *data, size_t len);
 
 /* Counts. */
 int qread_print(const struct options *o, struct buf *out);
-/* The table of queues; -ENOENT, -EACCES … of the page of the instance. */
-int qread_queues(const struct options *o, struct buf *out);
+/* Prints the table of queues: an exit code. */
+int qread_queues(const struct options *o);
 /* Rows of the table, those with the highest load first. */
 struct sched_page;
 struct queue_page;

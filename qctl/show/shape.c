@@ -1,5 +1,5 @@
 /* The shape of the queues: recipients or messages, by a key and by age. */
-#include "qctl/qctl.h"
+#include "qctl/show/show.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -307,17 +307,8 @@ int
 shares_show(struct task *t)
 {
 	struct shares s = { .task = t };
-	const struct worker_job job = {
-		.program = t->options.program,
-		.queues = t->queues,
-		.nqueues = (size_t)t->nqueues,
-		.silence_limit = t->silence_limit,
-		.silent = "its disk does not answer; what it holds is not "
-			  "counted",
-		.run = read_queue,
-		.take_row = take_frame,
-		.arg = &s,
-	};
+	struct worker_job job = task_job(t, read_queue,
+	    "its disk does not answer; what it holds is not counted");
 	struct worker_totals totals;
 	int code, r = use_accounts_read(SUBUID_FILE);
 
@@ -325,6 +316,8 @@ shares_show(struct task *t)
 		return task_complain(&t->options, EX_OSERR, strerror(-r));
 	if (find_account(t, &t->account) < 0)
 		return complain_unknown(t);
+	job.take_row = take_frame;
+	job.arg = &s;
 	r = worker_run_all(&job, &totals);
 	if (r < 0)
 		code = task_complain(&t->options, EX_OSERR, strerror(-r));

@@ -7,7 +7,7 @@
 #ifndef QCTL_SHOW_SHARES_H
 #define QCTL_SHOW_SHARES_H
 
-#include "qctl/act/task.h"
+#include "qctl/task/task.h"
 #include "submit/use.h"
 
 /* An exit code. */

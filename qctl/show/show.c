@@ -1,5 +1,5 @@
 /* All that is known of one message. */
-#include "qctl/qctl.h"
+#include "qctl/show/show.h"
 
 #include <errno.h>
 #include <inttypes.h>

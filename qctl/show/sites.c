@@ -7,13 +7,10 @@
 #include <string.h>
 #include <sysexits.h>
 
-#include "base/address.h"
 #include "base/clock.h"
 #include "base/domain.h"
-#include "base/option.h"
 #include "base/text.h"
 #include "ipc/page_text.h"
-#include "ipc/trace.h"
 #include "qctl/show/explain.h"
 
 const char sites_head[] = "STATE  WINDOW  BUSY  WAITING  DESTINATION\n";
@@ -23,53 +20,6 @@ static const char *const state_names[] = {
 	[SITE_FULL] = "full",
 	[SITE_DEAD] = "dead",
 };
-
-int
-sites_add_pattern(struct options *o, const char *word, struct buf *error)
-{
-	if (o->sites.npatterns == OPTIONS_PATTERNS_MAX)
-		return option_wrong(error, "at ", word, ": too many words");
-	o->sites.patterns[o->sites.npatterns++] = word;
-	return 0;
-}
-
-bool
-sites_is_address(const char *word)
-{
-	const size_t local = address_local_len(word), len = strlen(word);
-
-	return address_check(word, len) == 0 && local > 0 && local + 1 != len;
-}
-
-int
-sites_add_address(struct options *o, const char *word, struct buf *error)
-{
-	if (!sites_is_address(word))
-		return option_wrong(error, "", word, ": no address");
-	return sites_add_pattern(o, word, error);
-}
-
-#define TRACE_TIME (600 * USEC_PER_SEC) /* where --for does not say */
-
-int
-trace_judge(struct options *o, struct buf *error)
-{
-	const size_t len =
-	    o->sites.npatterns == 1 ? strlen(o->sites.patterns[0]) : 0;
-
-	if (len == 0 || len > TRACE_PATTERN_MAX) {
-		(void)buf_add_str(error,
-		    "trace takes one destination, as `qctl sites' prints it, "
-		    "or the name or address of a server");
-		return -EINVAL;
-	}
-	o->trace_time = o->hold_time > 0 ? o->hold_time : TRACE_TIME;
-	if (o->trace_time >= USEC_PER_SEC &&
-	    o->trace_time <= TRACE_SECONDS_MAX * USEC_PER_SEC)
-		return 0;
-	(void)buf_add_str(error, "trace --for takes a time from 1s to 1d");
-	return -EINVAL;
-}
 
 /* ---- rows ---- */
 
@@ -127,10 +77,8 @@ sites_object(
 	if (r == 0)
 		r = json_add_string(out, transport);
 	if (r == 0)
-		r = buf_add_str(out, ", \"destination\": ");
-	if (r == 0)
-		r = json_add_string(
-		    out, slash == NULL ? seen->name : slash + 1);
+		r = json_add_member(
+		    out, "destination", slash == NULL ? seen->name : slash + 1);
 	if (r == 0)
 		r = buf_printf(out,
 		    ", \"state\": \"%s\", \"window\": %" PRIu32
@@ -140,12 +88,11 @@ sites_object(
 		    v->deaths);
 	if (r == 0 && v->state == SITE_DEAD) {
 		r = buf_printf(out,
-		    ", \"dead_since\": %" PRId64 ", \"dead_until\": %" PRId64
-		    ", \"reason\": ",
+		    ", \"dead_since\": %" PRId64 ", \"dead_until\": %" PRId64,
 		    wall(v->dead_since, now) / USEC_PER_SEC,
 		    wall(v->dead_until, now) / USEC_PER_SEC);
 		if (r == 0)
-			r = json_add_string(out, seen->why);
+			r = json_add_member(out, "reason", seen->why);
 	}
 	return r < 0 ? r : buf_add_str(out, "}\n");
 }
@@ -317,10 +264,7 @@ owner_of(const char *instance)
 						     : (uid_t)-1;
 }
 
-static const struct {
-	int error, code;
-	const char *text;
-} failures[] = {
+static const struct failure failures[] = {
 	{ -EACCES, EX_NOPERM,
 	    "no permission to read the table of destinations; this is for "
 	    "root and members of qmail_group and reader_group" },
@@ -336,21 +280,12 @@ static int
 complain(const struct options *o, int error)
 {
 	char absent[PAGE_ABSENT_SIZE];
-	size_t i;
 
-	if (error == -ENOENT) {
-		fprintf(stderr, "%s: there is no table of destinations: %s\n",
-		    o->program, page_absent_text(absent));
-		return EX_UNAVAILABLE;
-	}
-	for (i = 0; i < ARRAY_LEN(failures); i++)
-		if (failures[i].error == error) {
-			fprintf(
-			    stderr, "%s: %s\n", o->program, failures[i].text);
-			return failures[i].code;
-		}
-	fprintf(stderr, "%s: %s\n", o->program, strerror(-error));
-	return EX_OSERR;
+	if (error != -ENOENT)
+		return task_fail(o, failures, ARRAY_LEN(failures), error);
+	fprintf(stderr, "%s: there is no table of destinations: %s\n",
+	    o->program, page_absent_text(absent));
+	return EX_UNAVAILABLE;
 }
 
 bool
@@ -365,19 +300,20 @@ sites_have(const char *pattern, const char *instance)
 }
 
 int
-sites_show(const struct options *o, const char *instance)
+sites_show(struct task *t)
 {
+	const struct options *o = &t->options;
 	struct visit v = { .o = o, .now = { clock_mono(), clock_wall() } };
 	char name[IPC_NAME_MAX];
 	int r = 0;
 
-	ipc_name_sites(instance, name);
+	ipc_name_sites(t->instance, name);
 	if (o->sites.top > 0) {
 		v.top = calloc(o->sites.top, sizeof(*v.top));
 		r = v.top == NULL ? -ENOMEM : 0;
 	}
 	if (r == 0)
-		r = shared_read(name, owner_of(instance), visit, &v);
+		r = shared_read(name, owner_of(t->instance), visit, &v);
 	if (r == 0 && v.top != NULL)
 		put_top(&v);
 	if (r == 0)

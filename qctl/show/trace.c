@@ -14,7 +14,8 @@
 #include "base/io.h"
 #include "base/text.h"
 #include "ipc/trace.h"
-#include "qctl/act/task.h"
+#include "qctl/read/peer.h"
+#include "qctl/show/show.h"
 
 /* A process that only waits gives a sign of life in this time. */
 #define TRACE_STEP (200 * USEC_PER_MSEC)
@@ -51,9 +52,7 @@ trace_add_member(struct buf *out, const char *name, const struct msg_str *value)
 	int r = buf_add(&text, value->data, value->len);
 
 	if (r == 0)
-		r = buf_printf(out, ", \"%s\": ", name);
-	if (r == 0)
-		r = json_add_string(out, buf_str(&text));
+		r = json_add_member(out, name, buf_str(&text));
 	buf_done(&text);
 	return r;
 }
@@ -141,8 +140,6 @@ trace_connect(struct worker *w, const struct task *t, struct peer *peer)
 	struct spool sp;
 	int r = spool_open(&sp, &spool_sys_real, t->base, w->queue);
 
-	if (r == 0 && sp.dir[SPOOL_LOCK] < 0)
-		r = -EACCES;
 	if (r == 0)
 		r = peer_connect(peer, &sp, t->silence_limit);
 	if (r == 0)
@@ -234,57 +231,27 @@ trace_take_row(uint32_t queue UNUSED, const void *data UNUSED,
 	buf_done(&shown);
 }
 
-static const struct {
-	int error, code;
-	const char *text;
-} trace_failures[] = {
+static const struct failure trace_failures[] = {
 	{ -EIO, EX_IOERR, "standard output cannot be written" },
 	{ -EPERM, EX_NOPERM,
 	    "no permission to follow dialogues; this is for root and members "
 	    "of both qmail_group and operator_group" },
 };
 
-static int
-trace_complain(const struct options *o, int error)
-{
-	const char *text = strerror(-error);
-	int code = EX_OSERR;
-	size_t i;
-
-	for (i = 0; i < ARRAY_LEN(trace_failures); i++)
-		if (trace_failures[i].error == error) {
-			text = trace_failures[i].text;
-			code = trace_failures[i].code;
-		}
-	fprintf(stderr, "%s: %s\n", o->program, text);
-	return code;
-}
-
 int
 trace_show(struct task *t)
 {
-	const struct worker_job job = {
-		.program = t->options.program,
-		.queues = t->queues,
-		.nqueues = t->nqueues < 0 ? 0 : (size_t)t->nqueues,
-		.silence_limit = t->silence_limit,
-		.silent = "its disk does not answer: no trace of this queue",
-		.run = trace_run,
-		.take_row = trace_take_row,
-		.arg = t,
-	};
+	struct worker_job job = task_job(
+	    t, trace_run, "its disk does not answer: no trace of this queue");
 	struct worker_totals totals;
 	int r;
 
-	if (t->nqueues < 0) {
-		fprintf(stderr, "%s: %s: %s\n", t->options.program, t->base,
-		    strerror(-t->nqueues));
-		return t->nqueues == -EACCES ? EX_NOPERM : EX_UNAVAILABLE;
-	}
+	job.take_row = trace_take_row;
 	r = worker_run_all(&job, &totals);
 	if (r == 0 && totals.denied > 0)
 		r = -EPERM;
 	if (r < 0)
-		return trace_complain(&t->options, r);
+		return task_fail(
+		    &t->options, trace_failures, ARRAY_LEN(trace_failures), r);
 	return totals.silent + totals.troubled > 0 ? EX_TEMPFAIL : EX_OK;
 }

@@ -24,7 +24,7 @@ import layers
 import tree
 
 # Programs whose folders are in circles still. A row goes when the program has LAYERS.
-WITHOUT_LAYERS = {"queue-send", "qctl"}
+WITHOUT_LAYERS = {"queue-send"}
 
 
 def folder_of(source):

@@ -457,7 +457,7 @@ class Disks(SystemTest):
 
     @cost(10)
     def test_D31_qctl_while_QUEUE_BASE_hangs(self):
-        """mutation: qctl/read/queues.c, queues_find() calls read_base() itself."""
+        """mutation: qctl/task/queues.c, queues_find() calls read_base() itself."""
         i, disk = self.base_on_disk(routing="later.example smtp:127.0.0.1:1\n* local\n")
         i.start_open()
         i.inject(HELLO, "x@later.example")

@@ -606,7 +606,7 @@ class Acts(Queues):
                          r"by an operator \(\S+: new \?\[2Jdisk\)\. Next: it is released on .* \(in 2[34]h\)\.\n")
         wait(lambda: i.log_has("released: the time of its hold is over"), what="its end")
         wait(lambda: self.counts(i)[:2] == (3, 2), what="deferred again")
-        # mutation: qctl/read/read.c, is_meant() is act_applies() alone; queue-send/operators/acts.c, may_be_done() is.
+        # mutation: qctl/act/targets.c, is_meant() is act_applies() alone; queue-send/operators/acts.c, may_be_done() is.
         self.assertEqual(self.act(i, "hold", "sender=s0@*", "--reason=not meant"), 0, "a filter passes it by")
         self.assertEqual(self.act(i, "hold", "sender=s0@*", "state=hold"), 0, "without a note")
         self.assertEqual(self.act(i, "hold", row["queue_id"], "--reason=other"), 1)

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/base.h"
+#include "qctl/qctl.h"
 
 #define NONE ((gid_t)-1)
 
@@ -97,18 +98,18 @@ Test(look, X24_shows)
 	for (verb = 0; verb < NVERBS; verb++) {
 		o.verb = (enum verb)verb;
 		o.content = false;
-		shown += look_shows(&o, false) ? 1 : 0;
+		shown += qctl_only_shows(&o, false) ? 1 : 0;
 		cr_assert_eq(
-		    look_shows(&o, true), verb == VERB_SHARES, "%u", verb);
+		    qctl_only_shows(&o, true), verb == VERB_SHARES, "%u", verb);
 		o.content = true;
-		cr_assert_not(look_shows(&o, false), "%u", verb);
+		cr_assert_not(qctl_only_shows(&o, false), "%u", verb);
 	}
 	cr_assert_eq(shown, 7);
 	o.content = false;
 	o.verb = VERB_ACT;
-	cr_assert_not(look_shows(&o, false));
+	cr_assert_not(qctl_only_shows(&o, false));
 	o.verb = VERB_CHECK;
-	cr_assert_not(look_shows(&o, false));
+	cr_assert_not(qctl_only_shows(&o, false));
 }
 
 /* The exit code of the child: the step that was not as it has to be. */

@@ -1,5 +1,5 @@
 /* --rate: one message after the other. */
-#include "qctl/act/task.h"
+#include "qctl/act/act.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>

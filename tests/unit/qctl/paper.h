@@ -2,7 +2,7 @@
 #ifndef TESTS_QCTL_PAPER_H
 #define TESTS_QCTL_PAPER_H
 
-#include "qctl/qctl.h"
+#include "qctl/show/show.h"
 
 struct paper {
 	struct spool sp; /* no directory can be entered */

@@ -11,9 +11,8 @@
 #include <sysexits.h>
 #include <unistd.h>
 
-#include "qctl/act/task.h"
+#include "qctl/act/act.h"
 
-static const uint32_t queues[] = { 1, 2 };
 static struct cut_queue q;
 static struct task t;
 static struct worker_totals totals;
@@ -31,6 +30,8 @@ start(void)
 		    .verb = VERB_ACT,
 		    .act = ACT_HOLD },
 		.base = q.base,
+		.queues = { 1, 2 },
+		.nqueues = 2,
 		.silence_limit = 15 * USEC_PER_SEC,
 	};
 	totals = (struct worker_totals){ 0 };
@@ -76,7 +77,7 @@ Test(seek, A14_a_message_that_went_to_another_queue_is_a_target_there)
 	say_gone(&here);
 	seek_take_row(1, &tally, sizeof(tally), &t);
 	cr_assert_eq(t.ngone, 3);
-	cr_assert_eq(seek_targets(&t, queues, ARRAY_LEN(queues), &totals), 0);
+	cr_assert_eq(seek_targets(&t, &totals), 0);
 	cr_assert_eq(t.ntargets, 2);
 	cr_expect_eq(t.targets[0].id.inode, there.inode);
 	cr_expect_eq(t.targets[0].queue, 2);
@@ -96,12 +97,12 @@ Test(seek, A14_a_named_message_that_is_nowhere_is_missed)
 	id.nonce++;
 	t.options.select.nids = 1;
 	say_gone(&id);
-	cr_assert_eq(seek_targets(&t, queues, ARRAY_LEN(queues), &totals), 0);
+	cr_assert_eq(seek_targets(&t, &totals), 0);
 	cr_expect_eq(t.ntargets, 0);
 	cr_expect_eq(t.tally.gone, 1);
 	cr_expect_eq(totals.troubled, 1);
 	/* Nothing is gone: nothing is looked for. */
-	cr_assert_eq(seek_targets(&t, queues, ARRAY_LEN(queues), &totals), 0);
+	cr_assert_eq(seek_targets(&t, &totals), 0);
 	cr_expect_eq(t.tally.gone, 1);
 }
 
@@ -124,7 +125,7 @@ Test(seek, A14_a_bad_file_hides_no_message_behind_it)
 	damage(&bad);
 	say_gone(&bad);
 	say_gone(&good);
-	cr_assert_eq(seek_targets(&t, queues, ARRAY_LEN(queues), &totals), 0);
+	cr_assert_eq(seek_targets(&t, &totals), 0);
 	cr_assert_eq(t.ntargets, 1);
 	cr_expect_eq(t.targets[0].id.inode, good.inode);
 	cr_expect_eq(totals.troubled, 1);
@@ -142,7 +143,8 @@ Test(seek, A14_what_was_not_found_is_not_told_as_gone)
 	damage(&bad);
 	t.options.select.nids = 1;
 	say_gone(&bad);
-	cr_assert_eq(seek_targets(&t, queues, 1, &totals), 0);
+	t.nqueues = 1;
+	cr_assert_eq(seek_targets(&t, &totals), 0);
 	cr_expect_eq(totals.troubled, 2);
 	cr_expect_eq(t.tally.gone, 0);
 	cr_expect_eq(t.unfound, 1);
@@ -154,7 +156,7 @@ Test(seek, A13_a_row_without_memory_is_an_error)
 	cr_redirect_stderr();
 	t.options.yes = true;
 	t.options.select.nids = 1;
-	cr_expect_eq(task_act_all(&t, queues, ARRAY_LEN(queues)), EX_OK);
+	cr_expect_eq(act_on_targets(&t), EX_OK);
 	t.error = -ENOMEM;
-	cr_expect_eq(task_act_all(&t, queues, ARRAY_LEN(queues)), EX_OSERR);
+	cr_expect_eq(act_on_targets(&t), EX_OSERR);
 }

@@ -1,5 +1,5 @@
 /* Messages that were found twice. */
-#include "qctl/act/task.h"
+#include "qctl/act/act.h"
 
 #include <criterion/criterion.h>
 

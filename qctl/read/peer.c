@@ -1,4 +1,4 @@
-#include "qctl/act/task.h"
+#include "qctl/read/peer.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -9,7 +9,6 @@
 #include <unistd.h>
 
 #include "base/io.h"
-#include "ipc/msg.h"
 
 #define SOCKET_NAME   "operate" /* in lock/ */
 #define SELECTION_MAX 1000
@@ -19,9 +18,12 @@ int
 peer_connect(struct peer *p, const struct spool *sp, usec_t limit)
 {
 	struct sockaddr_un to = { .sun_family = AF_UNIX };
-	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0), r = 0;
+	int fd, r = 0;
 
-	*p = (struct peer){ .fd = fd, .limit = limit, .serial = 1 };
+	*p = (struct peer){ .fd = -1, .limit = limit, .serial = 1 };
+	if (sp->dir[SPOOL_LOCK] < 0)
+		return -EACCES;
+	p->fd = fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 	if (fd < 0)
 		return -errno;
 	snprintf(to.sun_path, sizeof(to.sun_path),

@@ -1,12 +1,13 @@
 /* The queues that there are. QUEUE_BASE may lie on another disk than they do,
  * and that may not answer: a process of its own reads it. */
-#include "qctl/act/task.h"
+#include "qctl/task/task.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "ipc/page_text.h"
+#include "spool/spool.h"
 
 /* A row of that process. */
 struct listing {
@@ -63,20 +64,17 @@ queues_find(struct task *t)
 	const uint32_t none = 0;
 	struct search search = { .task = t, .found.count = -ESRCH };
 	struct worker_totals totals;
-	const struct worker_job job = {
-		.program = t->options.program,
-		.queues = &none,
-		.nqueues = 1,
-		.name = t->base,
-		.silence_limit = t->silence_limit,
-		.silent = "its disk does not answer; the queues are those "
-			  "that the supervisor knows",
-		.run = read_base,
-		.take_row = take_row,
-		.arg = &search,
-	};
-	int r = worker_run_all(&job, &totals);
+	struct worker_job job = task_job(t, read_base,
+	    "its disk does not answer; the queues are those that the "
+	    "supervisor knows");
+	int r;
 
+	job.queues = &none;
+	job.nqueues = 1;
+	job.name = t->base;
+	job.take_row = take_row;
+	job.arg = &search;
+	r = worker_run_all(&job, &totals);
 	t->base_silent = r == 0 && totals.silent > 0;
 	if (t->base_silent) {
 		ask_supervisor(t);

@@ -1,7 +1,8 @@
-#include "qctl/routing/rules.h"
+/* The filter by destination, and the channels of `qread': the routing in force,
+ * loaded for the command and its processes. */
+#include "qctl/select/select.h"
 
-#include <stdio.h>
-#include <sysexits.h>
+#include <errno.h>
 
 #include "base/domain.h"
 #include "config/conf.h"
@@ -12,33 +13,14 @@ static struct conf conf;
 static bool has_conf;
 static struct route_table *routes;
 
-static bool
-uses_routing(const struct options *o)
-{
-	const struct select *s = &o->select;
-	size_t i;
-
-	for (i = 0; i < s->nterms; i++)
-		if (s->terms[i].key == SELECT_DESTINATION)
-			return true;
-	return false;
-}
-
 int
-destination_begin(const struct options *o)
+destination_begin(const char *conf_path)
 {
 	struct buf error = { 0 };
 
-	if (!uses_routing(o))
-		return EX_OK;
-	has_conf = conf_load_in_force(o->conf_path, &conf, &error) >= 0;
+	has_conf = conf_load_in_force(conf_path, &conf, &error) >= 0;
 	buf_done(&error);
-	if (has_conf && daemon_routes(&conf, &routes) == 0)
-		return EX_OK;
-	fprintf(stderr,
-	    "%s: the routing cannot be read: no destination is known\n",
-	    o->program);
-	return EX_CONFIG;
+	return has_conf && daemon_routes(&conf, &routes) == 0 ? 0 : -EINVAL;
 }
 
 void
@@ -63,4 +45,19 @@ select_fits_destination(const char *pattern, const char *sender,
 	    0 &&
 	    route_nexthop(&route, recipient, nexthop, &why) == 0 &&
 	    destination_matches(pattern, route.transport, nexthop);
+}
+
+bool
+destination_is_local(const char *recipient, bool expanded)
+{
+	struct route route;
+	int found;
+
+	if (routes == NULL ||
+	    route_lookup(routes, recipient, expanded, &route) < 0)
+		return false;
+	found = conf_transport_find(&conf, route.transport);
+	return found >= 0 &&
+	    agent_kinds[conf.transports[found].kind].program ==
+	    AGENT_PROGRAM_LOCAL;
 }

@@ -1,0 +1,46 @@
+/* qctl/read/peer.h - a connection to the queue-send of a queue, for acts and
+ * for questions. Soft: -errno. */
+#ifndef QCTL_READ_PEER_H
+#define QCTL_READ_PEER_H
+
+#include "ipc/msg.h"
+#include "spool/act.h"
+
+struct peer {
+	int fd;
+	usec_t limit; /* of silence */
+	/* Of acts: above 1 the message was refused with -EAGAIN, and is asked
+	 * about again, so that queue-send counts it once. */
+	uint64_t serial;
+};
+
+/* -ENOENT, -ECONNREFUSED: no queue-send has the queue. -EACCES: the directory
+ * of its socket may not be entered. */
+int peer_connect(struct peer *p, const struct spool *sp, usec_t limit);
+void peer_close(struct peer *p);
+/* Sends an act; the answers come in the same order. due_wall 0: at once.
+ * -ETIMEDOUT, -EPIPE, or the reason of a refusal. */
+int peer_send(struct peer *p, enum spool_act act, const struct queue_id *id,
+    usec_t due_wall);
+/* The same of ACT_HOLD, with a reason, and an end; 0: none. */
+int peer_hold(struct peer *p, const struct queue_id *id, usec_t until_wall,
+    const char *reason);
+/* The same of ACT_SPREAD, to that queue. */
+int peer_spread(struct peer *p, const struct queue_id *id, uint32_t to);
+/* May this user act? -EPERM. Nothing is done that the queue does not do by
+ * itself: the rules are read. */
+int peer_may_act(struct peer *p);
+/* To the queue-send of a queue that got files. */
+int peer_came(struct peer *p);
+/* The same by a rule, whose reason and end it has. */
+int peer_hold_rule(struct peer *p, const struct queue_id *id, uint32_t rule);
+/* 0: an answer. The connection is refused: -EPERM: this user may not act;
+ * -EUSERS: no place; -ETIME: silent for too long. */
+int peer_answer(struct peer *p, int *ret_error, uint32_t *ret_running);
+/* Any frame out, any frame in; its descriptor is the caller's. */
+int peer_put(struct peer *p, const struct msg *msg);
+int peer_take(struct peer *p, struct chan_frame *frame);
+/* For the log of queue-send. */
+int peer_end(struct peer *p, enum spool_act act, const char *selection);
+
+#endif
