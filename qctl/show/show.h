@@ -1,5 +1,5 @@
 /* qctl/show/show.h - what is shown of one message, and of many. The process of
- * a queue calls the functions of a message. -errno: of this message, or -ENOMEM.
+ * a queue calls the functions of a message. -errno: of it, or -ENOMEM.
  *
  *	list, show         a row, or all, of a message
  *	explain.h          why a message waits
