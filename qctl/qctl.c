@@ -37,14 +37,12 @@ static int
 show_help(struct task *t)
 {
 	const struct options *o = &t->options;
-	struct buf text = { 0 };
-	int code, r = face_help(o->program, &text);
+	struct out out = { 0 };
+	int r = face_help(o->program, &out.text);
 
 	if (r == -ENOENT)
-		r = options_help(&text);
-	code = task_put(o, r, &text);
-	buf_done(&text);
-	return code;
+		r = options_help(&out.text);
+	return task_put(o, r, &out);
 }
 
 static int

@@ -289,23 +289,21 @@ static int
 print_total(const struct task *t, const struct worker_totals *totals)
 {
 	const struct options *o = &t->options;
-	struct buf text = { 0 };
-	int code, r = 0;
+	struct out text = { 0 };
+	int r = 0;
 
 	if (o->verb == VERB_SHAPE)
 		r = shape_print(t->view.rows, o, &text);
 	else if (o->verb == VERB_READ)
-		r = qread_print(o, &text);
+		qread_print(o, &text);
 	else if (o->verb == VERB_LIST && !o->json && totals->messages > 0)
-		r = list_total(totals, &text);
+		list_total(totals, &text);
 	else if (is_for_people(o) && o->select.nids == 0 &&
 	    totals->messages + totals->silent + totals->troubled == 0)
-		r = buf_add_str(&text,
+		out_str(&text,
 		    o->select.keys != 0 ? "No message fits\n"
 					: "Mail queue is empty\n");
-	code = task_put(o, r, &text);
-	buf_done(&text);
-	return code;
+	return task_put(o, r, &text);
 }
 
 static int

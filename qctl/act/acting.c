@@ -149,16 +149,15 @@ tell_pace(const struct task *t)
 	const usec_t span = pace_span(&t->options, t->ntargets);
 	const bool release =
 	    t->options.act == ACT_RELEASE || t->options.act == ACT_RELEASE_ALL;
-	struct buf text = { 0 };
+	struct out text = { 0 };
 
 	if (t->options.rate_count == 0 || t->ntargets == 0)
 		return 0;
-	if (num_add_span(&text, span) == 0)
-		fprintf(stderr,
-		    "%s: %zu message%s at this rate: the last in %s\n",
-		    t->options.program, t->ntargets, text_plural(t->ntargets),
-		    buf_str(&text));
-	buf_done(&text);
+	out_span(&text, span);
+	fprintf(stderr, "%s: %zu message%s at this rate: the last in %s\n",
+	    t->options.program, t->ntargets, text_plural(t->ntargets),
+	    buf_str(&text.text));
+	out_done(&text);
 	if (!release || span <= t->backoff_max)
 		return 0;
 	fprintf(stderr,

@@ -127,24 +127,20 @@ static void
 tell(struct check *c, const struct place *p, const struct row *row,
     const char *why, const char *end)
 {
-	struct buf line = { 0 };
-	int r = buf_printf(&line, "queue %u: %s%s", c->sp.queue,
-	    spool_dirs[p->dir].name, p->leaf[0] == '\0' ? "" : "/");
+	struct out line = { 0 };
 
-	if (r == 0)
-		r = text_clean(&line, p->leaf, strlen(p->leaf), 280);
-	if (r == 0)
-		r = buf_printf(&line, ": %s", row->text);
-	if (r == 0 && why != NULL)
-		r = buf_printf(&line, " (%s)", why);
-	if (r == 0 && end != NULL)
-		r = buf_printf(&line, ": %s", end);
-	if (r == 0)
-		r = buf_add_char(&line, '\n');
-	if (r == 0)
-		(void)worker_text(c->w, buf_str(&line), line.len);
+	out_printf(&line, "queue %u: %s%s", c->sp.queue,
+	    spool_dirs[p->dir].name, p->leaf[0] == '\0' ? "" : "/");
+	out_clean(&line, p->leaf, 280);
+	out_printf(&line, ": %s", row->text);
+	if (why != NULL)
+		out_printf(&line, " (%s)", why);
+	if (end != NULL)
+		out_printf(&line, ": %s", end);
+	out_str(&line, "\n");
+	(void)out_send(&line, c->w);
 	worker_message(c->w, 0);
-	buf_done(&line);
+	out_done(&line);
 }
 
 bool

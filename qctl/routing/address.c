@@ -84,43 +84,9 @@ address_load_rewrites(const struct options *o, const struct conf *conf,
 	return r < 0 ? EX_CONFIG : EX_OK;
 }
 
-static int
-add_text(const char *file, const char *sender, const char *other, uint32_t line,
-    struct buf *out)
-{
-	int r = buf_add_str(out, "sender ");
-
-	if (r == 0)
-		r = text_clean(out, sender, strlen(sender), ADDRESS_MAX);
-	if (r == 0)
-		r = buf_add_str(out, " is sent as ");
-	if (r == 0)
-		r = text_clean(out, other, strlen(other), ADDRESS_MAX);
-	if (r == 0)
-		r = buf_add_str(out, " (");
-	if (r == 0)
-		r = text_clean(out, file, strlen(file), SIZE_MAX);
-	return r < 0 ? r : buf_printf(out, ":%" PRIu32 ")\n", line);
-}
-
-static int
-add_json(const char *file, const char *sender, const char *other, uint32_t line,
-    struct buf *out)
-{
-	int r = buf_add_str(out, "{\"sender\": ");
-
-	if (r == 0)
-		r = json_add_string(out, sender);
-	if (r == 0)
-		r = json_add_member(out, "sent_as", other);
-	if (r == 0)
-		r = json_add_member(out, "file", file);
-	return r < 0 ? r : buf_printf(out, ", \"line\": %" PRIu32 "}\n", line);
-}
-
 int
 address_add_rewrite(const struct conf *conf, const struct sender_map *map,
-    const char *sender, bool json, struct buf *out)
+    const char *sender, bool json, struct out *out)
 {
 	char other[ADDRESS_MAX + 1];
 	struct sender_row row = { 0 };
@@ -128,7 +94,21 @@ address_add_rewrite(const struct conf *conf, const struct sender_map *map,
 
 	if (r == 1)
 		r = sender_map_find(map, sender, &row);
-	return r <= 0 ? r
-		      : (json ? add_json : add_text)(
-			    conf->sender_rewrite, sender, other, row.line, out);
+	if (r <= 0)
+		return r;
+	out_str(out, json ? "{\"sender\": " : "sender ");
+	if (json) {
+		out_json(out, sender);
+		out_member(out, "sent_as", other);
+		out_member(out, "file", conf->sender_rewrite);
+		out_printf(out, ", \"line\": %" PRIu32 "}\n", row.line);
+		return 0;
+	}
+	out_clean(out, sender, ADDRESS_MAX);
+	out_str(out, " is sent as ");
+	out_clean(out, other, ADDRESS_MAX);
+	out_str(out, " (");
+	out_clean(out, conf->sender_rewrite, SIZE_MAX);
+	out_printf(out, ":%" PRIu32 ")\n", row.line);
+	return 0;
 }

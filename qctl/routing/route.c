@@ -44,7 +44,7 @@ struct search {
 	const char *sender;          /* of the mail; NULL: not given */
 	char domain[CONF_HOST_SIZE]; /* of addresses without one */
 	bool private, json;
-	struct buf *out;
+	struct out *out;
 	struct frame frames[DEPTH_MAX];
 	uint32_t depth, steps;
 	const struct alias **seen; /* aliases that were shown */
@@ -57,97 +57,62 @@ struct search {
 
 /* ---- lines ---- */
 
-static int
-add_clean(struct buf *out, const char *text)
-{
-	return text_clean(out, text, strlen(text), ADDRESS_MAX);
-}
-
-static int
-add_place(struct buf *out, const struct step *s)
-{
-	int r = s->file == NULL ? 0 : buf_add_str(out, " (");
-
-	if (s->file == NULL || r < 0)
-		return r;
-	r = add_clean(out, s->file);
-	if (r == 0 && s->line > 0)
-		r = buf_printf(out, ":%u", (unsigned)s->line);
-	return r < 0 ? r : buf_add_char(out, ')');
-}
-
-static int
-add_what(struct buf *out, const struct step *s)
-{
-	int r = buf_add_str(out, s->what != NULL ? s->what : s->transport);
-	const char *detail = s->what != NULL ? s->name : s->nexthop;
-
-	if (r == 0 && detail != NULL && detail[0] != '\0') {
-		r = buf_add_char(out, s->what != NULL ? ' ' : ':');
-		if (r == 0)
-			r = add_clean(out, detail);
-	}
-	return r;
-}
-
-static int
+static void
 add_text(struct search *x, const struct step *s)
 {
-	struct buf *out = x->out;
-	int r = buf_printf(out, "%*s", (int)(2 * x->depth), "");
+	const char *detail = s->what != NULL ? s->name : s->nexthop;
+	struct out *out = x->out;
 
-	if (r == 0)
-		r = add_clean(out, s->address);
-	if (r == 0)
-		r = buf_add_str(
-		    out, s->why != NULL ? ": NOT DELIVERABLE: " : ": ");
-	if (r == 0)
-		r = add_what(out, s);
-	if (r == 0)
-		r = add_place(out, s);
-	if (r == 0 && s->forward != NULL)
-		r = buf_printf(
+	out_printf(out, "%*s", (int)(2 * x->depth), "");
+	out_clean(out, s->address, ADDRESS_MAX);
+	out_str(out, s->why != NULL ? ": NOT DELIVERABLE: " : ": ");
+	out_str(out, s->what != NULL ? s->what : s->transport);
+	if (detail != NULL && detail[0] != '\0') {
+		out_str(out, s->what != NULL ? " " : ":");
+		out_clean(out, detail, ADDRESS_MAX);
+	}
+	if (s->file != NULL) {
+		out_str(out, " (");
+		out_clean(out, s->file, ADDRESS_MAX);
+		if (s->line > 0)
+			out_printf(out, ":%u", (unsigned)s->line);
+		out_str(out, ")");
+	}
+	if (s->forward != NULL)
+		out_printf(
 		    out, ", or as %s says where it is a file", s->forward);
-	if (r == 0 && s->why != NULL)
-		r = buf_printf(out, ": %s%s", s->why,
+	if (s->why != NULL)
+		out_printf(out, ": %s%s", s->why,
 		    s->waits ? "; mail waits until the line is mended" : "");
-	return r < 0 ? r : buf_add_char(out, '\n');
+	out_str(out, "\n");
 }
 
-static int
+static void
 add_json(struct search *x, const struct step *s)
 {
-	struct buf *out = x->out;
-	int r = buf_printf(out, "{\"depth\": %u", (unsigned)x->depth);
+	struct out *out = x->out;
 
-	if (r == 0)
-		r = json_add_member(out, "address", s->address);
-	if (r == 0)
-		r = json_add_member(out, "is", s->what);
-	if (r == 0)
-		r = json_add_member(out, "name", s->name);
-	if (r == 0)
-		r = json_add_member(out, "transport", s->transport);
-	if (r == 0)
-		r = json_add_member(out, "nexthop", s->nexthop);
-	if (r == 0)
-		r = json_add_member(out, "file", s->file);
-	if (r == 0 && s->line > 0)
-		r = buf_printf(out, ", \"line\": %u", (unsigned)s->line);
-	if (r == 0)
-		r = json_add_member(out, "forward", s->forward);
-	if (r == 0)
-		r = json_add_member(out, "reason", s->why);
-	return r < 0 ? r
-		     : buf_printf(out, ", \"deliverable\": %s}\n",
-			   s->why == NULL ? "true" : "false");
+	out_printf(out, "{\"depth\": %u", (unsigned)x->depth);
+	out_member(out, "address", s->address);
+	out_member(out, "is", s->what);
+	out_member(out, "name", s->name);
+	out_member(out, "transport", s->transport);
+	out_member(out, "nexthop", s->nexthop);
+	out_member(out, "file", s->file);
+	if (s->line > 0)
+		out_printf(out, ", \"line\": %u", (unsigned)s->line);
+	out_member(out, "forward", s->forward);
+	out_member(out, "reason", s->why);
+	out_printf(
+	    out, ", \"deliverable\": %s}\n", s->why == NULL ? "true" : "false");
 }
 
 static int
 add(struct search *x, const struct step *s)
 {
 	x->undeliverable |= s->why != NULL;
-	return x->json ? add_json(x, s) : add_text(x, s);
+	(x->json ? add_json : add_text)(x, s);
+	return x->out->error;
 }
 
 /* ---- the end of the way ---- */
@@ -434,7 +399,8 @@ route_show(struct task *t)
 	const struct options *o = &t->options;
 	static struct search x;
 	struct route_table *routes = NULL;
-	struct buf out = { 0 }, error = { 0 };
+	struct buf error = { 0 };
+	struct out out = { 0 };
 	struct conf conf;
 	int code = EX_CONFIG;
 
@@ -456,7 +422,7 @@ route_show(struct task *t)
 	}
 	route_free(&routes);
 	conf_done(&conf);
-	buf_done(&out);
+	out_done(&out);
 	buf_done(&error);
 	return code;
 }

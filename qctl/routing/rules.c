@@ -378,73 +378,65 @@ rules_change(struct task *t, bool *ret_troubled)
 
 /* ---- the list ---- */
 
-static int
-add_text(struct buf *out, const struct hold_rule *rule, usec_t now_wall)
+static void
+add_text(struct out *out, const struct hold_rule *rule, usec_t now_wall)
 {
 	char date[DATE_SIZE];
 	size_t i;
-	int r = buf_printf(out, "%" PRIu32 ":", rule->number);
 
-	for (i = 0; r == 0 && i < RULE_NKEYS; i++)
+	out_printf(out, "%" PRIu32 ":", rule->number);
+	for (i = 0; i < RULE_NKEYS; i++)
 		if (rule->pattern[i][0] != '\0')
-			r = buf_printf(
+			out_printf(
 			    out, " %s=%s", hold_rule_keys[i], rule->pattern[i]);
 	date_format(rule->since_wall, date);
-	if (r == 0)
-		r = buf_printf(
-		    out, ", by uid %u since %s", (unsigned)rule->uid, date);
+	out_printf(out, ", by uid %u since %s", (unsigned)rule->uid, date);
 	date_format(rule->until_wall, date);
-	if (r == 0 && rule->until_wall != 0)
-		r = buf_printf(out, ", %s %s",
+	if (rule->until_wall != 0)
+		out_printf(out, ", %s %s",
 		    rule->until_wall <= now_wall ? "over since" : "until",
 		    date);
-	if (r == 0 && rule->reason[0] != '\0')
-		r = buf_printf(out, ": %s", rule->reason);
-	return r < 0 ? r : buf_add_char(out, '\n');
+	if (rule->reason[0] != '\0')
+		out_printf(out, ": %s", rule->reason);
+	out_str(out, "\n");
 }
 
-static int
-add_json(struct buf *out, const struct hold_rule *rule)
+static void
+add_json(struct out *out, const struct hold_rule *rule)
 {
 	size_t i;
-	int r = buf_printf(out, "{\"rule\": %" PRIu32, rule->number);
 
-	for (i = 0; r == 0 && i < RULE_NKEYS; i++) {
-		if (rule->pattern[i][0] == '\0')
-			continue;
-		r = json_add_member(out, hold_rule_keys[i], rule->pattern[i]);
-	}
-	if (r == 0)
-		r = buf_printf(out,
-		    ", \"uid\": %u, \"since\": %" PRId64
-		    ", \"until\": %" PRId64,
-		    (unsigned)rule->uid, rule->since_wall / USEC_PER_SEC,
-		    rule->until_wall / USEC_PER_SEC);
-	if (r == 0)
-		r = json_add_member(out, "reason", rule->reason);
-	return r < 0 ? r : buf_add_str(out, "}\n");
+	out_printf(out, "{\"rule\": %" PRIu32, rule->number);
+	for (i = 0; i < RULE_NKEYS; i++)
+		if (rule->pattern[i][0] != '\0')
+			out_member(out, hold_rule_keys[i], rule->pattern[i]);
+	out_printf(out,
+	    ", \"uid\": %u, \"since\": %" PRId64 ", \"until\": %" PRId64,
+	    (unsigned)rule->uid, rule->since_wall / USEC_PER_SEC,
+	    rule->until_wall / USEC_PER_SEC);
+	out_member(out, "reason", rule->reason);
+	out_str(out, "}\n");
 }
 
-static int
-add_all(const struct task *t, const struct hold_rules *rules, struct buf *out)
+static void
+add_all(const struct task *t, const struct hold_rules *rules, struct out *out)
 {
 	uint32_t i;
-	int r = 0;
 
-	for (i = 0; r == 0 && i < rules->count; i++)
-		r = t->options.json
-		    ? add_json(out, &rules->rows[i])
-		    : add_text(out, &rules->rows[i], t->view.now_wall);
-	if (r == 0 && rules->count == 0 && !t->options.json)
-		r = buf_add_str(out, "No rules\n");
-	return r;
+	for (i = 0; i < rules->count; i++)
+		if (t->options.json)
+			add_json(out, &rules->rows[i]);
+		else
+			add_text(out, &rules->rows[i], t->view.now_wall);
+	if (rules->count == 0 && !t->options.json)
+		out_str(out, "No rules\n");
 }
 
 int
 rules_show(struct task *t)
 {
 	struct hold_rules rules = { 0 };
-	struct buf out = { 0 };
+	struct out out = { 0 };
 	int code, r;
 
 	if (t->base_silent)
@@ -456,9 +448,8 @@ rules_show(struct task *t)
 		    "of qmail_group");
 	if (r < 0)
 		return fail(t, r);
-	r = add_all(t, &rules, &out);
-	code = task_put(&t->options, r, &out);
-	buf_done(&out);
+	add_all(t, &rules, &out);
+	code = task_put(&t->options, 0, &out);
 	hold_rules_done(&rules);
 	return code;
 }

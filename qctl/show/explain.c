@@ -8,7 +8,6 @@
 #include <sys/stat.h>
 
 #include "base/domain.h"
-#include "base/text.h"
 #include "ipc/situation.h"
 #include "spool/reason.h"
 
@@ -29,7 +28,7 @@ struct group {
 struct page {
 	const struct message *m;
 	const struct view *v;
-	struct buf out, facts;
+	struct out out, facts;
 	struct group groups[GROUPS_MAX];
 	size_t count;
 	uint32_t marks[3];          /* enum order of mark_index() */
@@ -38,7 +37,6 @@ struct page {
 	uint32_t asked, dead;       /* groups; dead beyond that time */
 	bool known;                 /* queue-send has met the message */
 	bool runs;                  /* queue-send was asked */
-	int error;
 };
 
 static unsigned
@@ -124,7 +122,6 @@ static void
 take_fact(void *arg, const struct msg_EXPLAINED *fact)
 {
 	struct page *p = arg;
-	int r;
 
 	p->known |= fact->situation >= SITUATION_LATER &&
 	    fact->situation != SITUATION_UNKNOWN;
@@ -133,9 +130,7 @@ take_fact(void *arg, const struct msg_EXPLAINED *fact)
 		p->later = *fact;
 		return;
 	}
-	r = sentence_add(&p->facts, fact, p->v->now_wall);
-	if (r < 0)
-		p->error = r;
+	sentence_add(&p->facts, fact, p->v->now_wall);
 }
 
 /* About one recipient; of those that can be tried only what is dead. */
@@ -143,34 +138,31 @@ static void
 take_address_fact(void *arg, const struct msg_EXPLAINED *fact)
 {
 	struct page *p = arg;
+	const struct buf *text = &p->out.text;
 	struct msg_EXPLAINED one = *fact;
-	int r;
 
-	if (one.situation == SITUATION_NO_ROUTE && p->out.len > 0 &&
-	    memmem(p->out.data, p->out.len, one.why.data, one.why.len) != NULL)
+	if (one.situation == SITUATION_NO_ROUTE && text->len > 0 &&
+	    memmem(text->data, text->len, one.why.data, one.why.len) != NULL)
 		one.why = MSG_S("as in the last attempt");
-	r = sentence_add(&p->out, &one, p->v->now_wall);
+	sentence_add(&p->out, &one, p->v->now_wall);
 	p->dead += fact->situation == SITUATION_DEAD &&
 	    fact->until_wall > p->later.until_wall;
-	if (r < 0)
-		p->error = r;
 }
 
-static int
+static void
 add_later(struct page *p)
 {
 	const bool all = p->dead == p->asked && p->left_out == 0;
 
-	if (p->later.situation == 0)
-		return 0;
-	return sentence_add_later(&p->facts, &p->later,
-	    p->dead == 0 ? SENTENCE_DEAD_NONE
-		: all    ? SENTENCE_DEAD_ALL
-			 : SENTENCE_DEAD_SOME,
-	    p->v->now_wall);
+	if (p->later.situation != 0)
+		sentence_add_later(&p->facts, &p->later,
+		    p->dead == 0 ? SENTENCE_DEAD_NONE
+			: all    ? SENTENCE_DEAD_ALL
+				 : SENTENCE_DEAD_SOME,
+		    p->v->now_wall);
 }
 
-static int
+static void
 ask(struct page *p)
 {
 	struct answer answer = { .fact = take_fact, .arg = p };
@@ -178,136 +170,115 @@ ask(struct page *p)
 	int r;
 
 	if (queue_id_parse(p->m->id, &id) < 0)
-		return 0;
+		return;
 	r = asker_message(p->v->asker, &id, &answer);
 	p->runs = p->v->asker->error == 0;
 	if (!p->runs)
-		return sentence_add_not_asked(&p->facts, r);
-	return r < 0 ? 0 : sentence_add_more(&p->facts, answer.left_out);
+		sentence_add_not_asked(&p->facts, r);
+	else if (r == 0)
+		sentence_add_more(&p->facts, answer.left_out);
 }
 
 /* ---- lines ---- */
 
-static int
-add_clean(struct page *p, const char *text)
-{
-	return text_clean(&p->out, text, strlen(text), TEXT_MAX);
-}
-
-static int
+static void
 add_count(struct page *p, uint32_t count, const char *what)
 {
-	return count == 0 ? 0 : buf_printf(&p->out, ", %u %s", count, what);
+	if (count > 0)
+		out_printf(&p->out, ", %u %s", count, what);
 }
 
 /* "ID: deferred; 2 recipients to be delivered, 1 delivered" */
-static int
+static void
 add_head(struct page *p)
 {
-	int r = add_clean(p, p->m->id);
-
-	if (r == 0)
-		r = buf_printf(
-		    &p->out, ": %s; ", message_state_name(p->m->dir));
-	if (r == 0 && p->m->damage[0] != '\0')
-		return buf_add_str(&p->out, "no whole message\n");
-	if (r == 0)
-		r = sentence_add_recipients(&p->out, p->marks[0]);
-	if (r == 0)
-		r = buf_add_str(&p->out, " to be delivered");
-	if (r == 0)
-		r = add_count(p, p->marks[1], "delivered");
-	if (r == 0)
-		r = add_count(p, p->marks[2], "failed");
-	return r < 0 ? r : buf_add_char(&p->out, '\n');
+	out_clean(&p->out, p->m->id, TEXT_MAX);
+	out_printf(&p->out, ": %s; ", message_state_name(p->m->dir));
+	if (p->m->damage[0] != '\0') {
+		out_str(&p->out, "no whole message\n");
+		return;
+	}
+	sentence_add_recipients(&p->out, p->marks[0]);
+	out_str(&p->out, " to be delivered");
+	add_count(p, p->marks[1], "delivered");
+	add_count(p, p->marks[2], "failed");
+	out_str(&p->out, "\n");
 }
 
 /* "2 recipients at example.org" */
-static int
+static void
 add_members(struct page *p, const struct group *g)
 {
 	const char *domain = address_domain(g->address);
-	int r = sentence_add_recipients(&p->out, g->count);
 
-	if (r == 0 && domain[0] != '\0') {
-		r = buf_add_str(&p->out, " at ");
-		if (r == 0)
-			r = add_clean(p, domain);
+	sentence_add_recipients(&p->out, g->count);
+	if (domain[0] != '\0') {
+		out_str(&p->out, " at ");
+		out_clean(&p->out, domain, TEXT_MAX);
 	}
-	return r;
 }
 
 /* "Tried: 3 times; 2 recipients at …, last on …: 4.4.1 …" */
-static int
+static void
 add_tried(struct page *p, const struct group *g, uint32_t attempts)
 {
-	int r = buf_add_str(&p->out, "    Tried: ");
-
-	if (r == 0 && attempts > 0)
-		r = buf_printf(
+	out_str(&p->out, "    Tried: ");
+	if (attempts > 0)
+		out_printf(
 		    &p->out, "%u time%s; ", attempts, attempts == 1 ? "" : "s");
-	if (r == 0)
-		r = add_members(p, g);
-	if (r == 0)
-		r = buf_add_str(&p->out, ", last on ");
-	if (r == 0)
-		r = sentence_add_time(&p->out, g->when_wall, p->v->now_wall);
-	if (r == 0)
-		r = buf_add_str(&p->out, ": ");
-	if (r == 0)
-		r = add_clean(p, g->reason);
-	return r < 0 ? r : buf_add_char(&p->out, '\n');
+	add_members(p, g);
+	out_str(&p->out, ", last on ");
+	sentence_add_time(&p->out, g->when_wall, p->v->now_wall);
+	out_str(&p->out, ": ");
+	out_clean(&p->out, g->reason, TEXT_MAX);
+	out_str(&p->out, "\n");
 }
 
-static int
+static void
 add_failed(struct page *p, const struct group *g)
 {
-	int r = buf_add_str(&p->out, "    Failed: ");
-
-	if (r == 0)
-		r = add_members(p, g);
-	if (r == 0 && g->reason[0] != '\0') {
-		r = buf_add_str(&p->out, ": ");
-		if (r == 0)
-			r = add_clean(p, g->reason);
+	out_str(&p->out, "    Failed: ");
+	add_members(p, g);
+	if (g->reason[0] != '\0') {
+		out_str(&p->out, ": ");
+		out_clean(&p->out, g->reason, TEXT_MAX);
 	}
-	return r < 0 ? r : buf_printf(&p->out, "; %s.\n", g->told);
+	out_printf(&p->out, "; %s.\n", g->told);
 }
 
 /* The fate of a group so far, and the state of its destination. */
-static int
+static void
 add_group_lines(struct page *p, const struct group *g, uint32_t attempts)
 {
 	const bool expanded = (p->m->file.flags & QUEUE_FILE_EXPANDED) != 0;
 	struct answer answer = { .fact = take_address_fact, .arg = p };
-	int r = 0;
 
-	if (g->mark == RCPT_FAILED)
-		return add_failed(p, g);
+	if (g->mark == RCPT_FAILED) {
+		add_failed(p, g);
+		return;
+	}
 	if (g->reason[0] != '\0')
-		r = add_tried(p, g, attempts);
-	if (r < 0 || !p->runs || p->m->dir != SPOOL_DEFERRED)
-		return r;
+		add_tried(p, g, attempts);
+	if (!p->runs || p->m->dir != SPOOL_DEFERRED)
+		return;
 	p->asked++;
 	(void)asker_address(
 	    p->v->asker, buf_str(&p->m->sender), g->address, expanded, &answer);
-	return 0;
 }
 
-static int
+static void
 add_groups(struct page *p)
 {
 	const uint32_t attempts = reason_attempts(p->m->sp, p->m->inode);
 	size_t i;
-	int r = 0;
 
 	if (message_is_given_up(p->m))
-		r = buf_add_str(&p->out,
+		out_str(&p->out,
 		    "    Given up: by an operator. Next: what the next attempt "
 		    "cannot deliver fails, and is reported.\n");
-	for (i = 0; r == 0 && i < p->count; i++)
-		r = add_group_lines(p, &p->groups[i], attempts);
-	return r < 0 ? r : sentence_add_more(&p->out, p->left_out);
+	for (i = 0; i < p->count; i++)
+		add_group_lines(p, &p->groups[i], attempts);
+	sentence_add_more(&p->out, p->left_out);
 }
 
 /* ---- places ---- */
@@ -324,132 +295,91 @@ is_poisonous(const struct page *p)
 	return false;
 }
 
-/* The time of the last change of the file's names or marks. */
-static int
-add_since(struct page *p)
-{
-	struct stat st;
-
-	if (fstat(p->m->fd, &st) < 0)
-		return 0;
-	return sentence_add_time(
-	    &p->out, (usec_t)st.st_ctim.tv_sec * USEC_PER_SEC, p->v->now_wall);
-}
-
-static int
+static void
 say_held(struct page *p)
 {
 	char who[MESSAGE_WHO_SIZE];
 	struct hold_note note = { 0 };
-	int r = buf_add_str(&p->out, "    On hold: since ");
+	struct stat st;
 
-	if (r == 0)
-		r = add_since(p);
-	if (r == 0)
-		r = buf_printf(&p->out, ", %s",
-		    is_poisonous(p)
-			? "since delivery agents died while they had it"
-			: p->marks[0] == 0 ? "failed mail of an earlier version"
-					   : "by an operator");
-	if (r == 0 && message_hold(p->m, &note, who) == 0)
-		r = sentence_add_hold(&p->out, &note, who);
-	if (r == 0 && note.until_wall == 0)
-		return buf_add_str(&p->out,
+	out_str(&p->out, "    On hold: since ");
+	/* The last change of the file's names or marks. */
+	if (fstat(p->m->fd, &st) == 0)
+		sentence_add_time(&p->out,
+		    (usec_t)st.st_ctim.tv_sec * USEC_PER_SEC, p->v->now_wall);
+	out_printf(&p->out, ", %s",
+	    is_poisonous(p) ? "since delivery agents died while they had it"
+		: p->marks[0] == 0 ? "failed mail of an earlier version"
+				   : "by an operator");
+	if (message_hold(p->m, &note, who) == 0)
+		sentence_add_hold(&p->out, &note, who);
+	if (note.until_wall == 0) {
+		out_str(&p->out,
 		    ". Next: nothing, until it is released (qctl release) or "
 		    "deleted.\n");
-	if (r == 0)
-		r = buf_add_str(&p->out, ". Next: it is released on ");
-	if (r == 0)
-		r = sentence_add_time(&p->out, note.until_wall, p->v->now_wall);
-	return r < 0 ? r : buf_add_str(&p->out, ".\n");
+		return;
+	}
+	out_str(&p->out, ". Next: it is released on ");
+	sentence_add_time(&p->out, note.until_wall, p->v->now_wall);
+	out_str(&p->out, ".\n");
 }
 
-static int
-say_deleted(struct page *p)
-{
-	return deleted_say(p->m, p->v->now_wall, &p->out);
-}
-
-static int
-say_corrupt(struct page *p)
-{
-	return damaged_say(p->m, &p->out);
-}
-
-static int
-say_damaged(struct page *p)
-{
-	int r;
-
-	if (p->m->dir == SPOOL_CORRUPT)
-		return damaged_say(p->m, &p->out);
-	if (p->m->dir == SPOOL_DELETED)
-		return say_deleted(p);
-	r = buf_add_str(&p->out, "    Damaged: ");
-	if (r == 0)
-		r = add_clean(p, p->m->damage);
-	return r < 0 ? r
-		     : buf_add_str(&p->out,
-			   ". Next: when its writer has not committed it, "
-			   "that is waited for; else it goes to corrupt.\n");
-}
-
-static int
-say_maildrop(struct page *p)
-{
-	return buf_add_str(&p->out,
-	    p->runs ? "    Waiting: in gate/maildrop, for todo-proc. Next: it "
-		      "is moved to incoming.\n"
-		    : "    Waiting: in gate/maildrop, for todo-proc.\n");
-}
-
-static int
-say_incoming(struct page *p)
-{
-	return buf_add_str(&p->out,
-	    p->runs
-		? "    Waiting: in incoming, to be checked by todo-proc. "
-		  "Next: it is offered for the active queue.\n"
-		: "    Waiting: in incoming, to be checked by todo-proc.\n");
-}
-
-static int
-say_active(struct page *p)
-{
-	return buf_add_str(&p->out,
-	    p->runs ? "    Left behind: in active, and no delivery of it runs. "
-		      "Next: it goes back to incoming.\n"
-		    : "    Left behind: in active. Next: it goes back to "
-		      "incoming.\n");
-}
-
-static int
+static void
 say_deferred(struct page *p)
 {
-	int r;
-
-	if (p->runs)
-		return buf_add_str(&p->out,
-		    "    Waiting: in deferred, which is still being read. "
-		    "Next: it waits until it is due.\n");
-	r = buf_add_str(&p->out, "    Due: ");
-	if (r == 0 && p->m->due_wall <= p->v->now_wall)
-		r = buf_add_str(&p->out, "now");
-	else if (r == 0)
-		r = sentence_add_time(&p->out, p->m->due_wall, p->v->now_wall);
-	return r < 0 ? r : buf_add_str(&p->out, ".\n");
+	out_str(&p->out, "    Due: ");
+	if (p->m->due_wall <= p->v->now_wall)
+		out_str(&p->out, "now");
+	else
+		sentence_add_time(&p->out, p->m->due_wall, p->v->now_wall);
+	out_str(&p->out, ".\n");
 }
 
-/* A message that queue-send has not met, or could not be asked about. */
-static int (*const places[SPOOL_NDIRS])(struct page *p) = {
-	[SPOOL_MAILDROP] = say_maildrop,
-	[SPOOL_INCOMING] = say_incoming,
-	[SPOOL_ACTIVE] = say_active,
-	[SPOOL_DEFERRED] = say_deferred,
-	[SPOOL_HOLD] = say_held,
-	[SPOOL_DELETED] = say_deleted,
-	[SPOOL_CORRUPT] = say_corrupt,
+/* The place of a message that queue-send has not met, or could not be asked
+ * about: while it runs, and while not. */
+static const struct {
+	const char *running, *stopped;
+} places[SPOOL_NDIRS] = {
+	[SPOOL_MAILDROP] = { "    Waiting: in gate/maildrop, for todo-proc. "
+			     "Next: it is moved to incoming.\n",
+	    "    Waiting: in gate/maildrop, for todo-proc.\n" },
+	[SPOOL_INCOMING] = { "    Waiting: in incoming, to be checked by "
+			     "todo-proc. Next: it is offered for the active "
+			     "queue.\n",
+	    "    Waiting: in incoming, to be checked by todo-proc.\n" },
+	[SPOOL_ACTIVE] = { "    Left behind: in active, and no delivery of it "
+			   "runs. Next: it goes back to incoming.\n",
+	    "    Left behind: in active. Next: it goes back to incoming.\n" },
+	[SPOOL_DEFERRED] = { "    Waiting: in deferred, which is still being "
+			     "read. Next: it waits until it is due.\n",
+	    NULL },
 };
+
+static int
+say_place(struct page *p)
+{
+	const struct message *m = p->m;
+	const char *text =
+	    p->runs ? places[m->dir].running : places[m->dir].stopped;
+
+	if (m->dir == SPOOL_CORRUPT)
+		return damaged_say(m, &p->out);
+	if (m->dir == SPOOL_DELETED)
+		deleted_say(m, p->v->now_wall, &p->out);
+	else if (m->damage[0] != '\0') {
+		out_str(&p->out, "    Damaged: ");
+		out_clean(&p->out, m->damage, TEXT_MAX);
+		out_str(&p->out,
+		    ". Next: when its writer has not committed it, that is "
+		    "waited for; else it goes to corrupt.\n");
+	} else if (m->dir == SPOOL_HOLD)
+		say_held(p);
+	else if (text != NULL)
+		out_str(&p->out, text);
+	else if (m->dir == SPOOL_DEFERRED)
+		say_deferred(p);
+	return 0;
+}
 
 /* ---- a message ---- */
 
@@ -460,21 +390,19 @@ fill(struct page *p)
 	const bool whole = m->damage[0] == '\0';
 	int r = whole ? message_recipients(m, true, take_recipient, p) : 0;
 
-	if (r == 0)
-		r = add_head(p);
-	if (r == 0 && m->dir != SPOOL_CORRUPT)
-		r = ask(p);
-	if (r == 0 && whole)
-		r = add_groups(p);
-	if (r == 0 && !whole)
-		r = say_damaged(p);
-	else if (r == 0 && !p->known && places[m->dir] != NULL)
-		r = places[m->dir](p);
-	if (r == 0)
-		r = add_later(p);
-	if (r == 0)
-		r = buf_add(&p->out, buf_str(&p->facts), p->facts.len);
-	return r < 0 ? r : p->error;
+	if (r < 0)
+		return r;
+	add_head(p);
+	if (m->dir != SPOOL_CORRUPT)
+		ask(p);
+	if (whole)
+		add_groups(p);
+	if (!whole || !p->known)
+		r = say_place(p);
+	add_later(p);
+	out_str(&p->facts, "\n");
+	out_str(&p->out, buf_str(&p->facts.text));
+	return r < 0 ? r : p->facts.error;
 }
 
 int
@@ -489,12 +417,10 @@ explain_text(struct worker *w, const struct message *m, const struct view *v)
 	p->v = v;
 	r = fill(p);
 	if (r == 0)
-		r = buf_add_char(&p->out, '\n');
-	if (r == 0)
-		r = worker_text(w, buf_str(&p->out), p->out.len);
+		r = out_send(&p->out, w);
 	free_groups(p);
-	buf_done(&p->out);
-	buf_done(&p->facts);
+	out_done(&p->out);
+	out_done(&p->facts);
 	free(p);
 	return r;
 }

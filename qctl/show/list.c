@@ -4,11 +4,8 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 #include <time.h>
-
-#include "base/text.h"
 
 #define NULL_SENDER   "MAILER-DAEMON"
 #define REASON_COLUMN 76 /* the right end of reasons */
@@ -23,36 +20,16 @@ const char list_head[] =
 
 struct rows {
 	struct worker *w;
-	struct buf line, reason, last;
-	bool json, any;
+	struct out out, reason, last;
+	bool any;
 };
 
 static void
 rows_done(struct rows *r)
 {
-	buf_done(&r->line);
-	buf_done(&r->reason);
-	buf_done(&r->last);
-}
-
-static int
-send_line(struct rows *r)
-{
-	int rc = worker_text(r->w, buf_str(&r->line), r->line.len);
-
-	buf_reset(&r->line);
-	return rc;
-}
-
-/* "*", "!#": what stands behind an id. */
-static int
-add_marks(struct buf *out, const struct message *m)
-{
-	int rc = 0;
-
-	if (m->dir == SPOOL_ACTIVE || m->dir == SPOOL_HOLD)
-		rc = buf_add_char(out, m->dir == SPOOL_ACTIVE ? '*' : '!');
-	return rc == 0 && message_is_given_up(m) ? buf_add_char(out, '#') : rc;
+	out_done(&r->out);
+	out_done(&r->reason);
+	out_done(&r->last);
 }
 
 /* "Sat Nov 22 11:25:01", local time. */
@@ -67,56 +44,40 @@ format_time(usec_t wall, char out[32])
 		(void)strftime(out, 32, "%a %b %e %H:%M:%S", &tm);
 }
 
-static int
-clean_id(const struct message *m, struct buf *out)
-{
-	return text_clean(out, m->id, strlen(m->id), QUEUE_ID_SIZE);
-}
-
-static int
+/* Behind an id stands "*" of an active message, "!" of one on hold, "#" of one
+ * that was given up. */
+static void
 add_row(struct rows *r, const struct message *m)
 {
 	const bool whole = m->damage[0] == '\0';
 	const char *sender = m->sender.len > 0 ? buf_str(&m->sender)
 	    : whole                            ? NULL_SENDER
 					       : "";
-	struct buf id = { 0 };
+	struct out id = { 0 };
 	char when[32] = "";
-	int rc = clean_id(m, &id);
 
+	out_clean(&id, m->id, QUEUE_ID_SIZE);
 	if (whole)
 		format_time(m->file.arrival_wall, when);
-	if (rc == 0)
-		rc = add_marks(&id, m);
-	if (rc == 0)
-		rc = buf_printf(&r->line, "%-29s %8" PRIu64 " %20.20s ",
-		    buf_str(&id), whole ? m->file.content_len : m->file_size,
-		    when);
-	if (rc == 0)
-		rc = text_clean(&r->line, sender, strlen(sender), ADDRESS_MAX);
-	if (rc == 0)
-		rc = buf_add_char(&r->line, '\n');
-	buf_done(&id);
-	return rc < 0 ? rc : send_line(r);
+	out_str(&id,
+	    m->dir == SPOOL_ACTIVE     ? "*"
+		: m->dir == SPOOL_HOLD ? "!"
+				       : "");
+	out_str(&id, message_is_given_up(m) ? "#" : "");
+	out_printf(&r->out, "%-29s %8" PRIu64 " %20.20s ", buf_str(&id.text),
+	    whole ? m->file.content_len : m->file_size, when);
+	out_clean(&r->out, sender, ADDRESS_MAX);
+	out_str(&r->out, "\n");
+	out_done(&id);
 }
 
-static int
+static void
 add_reason(struct rows *r)
 {
-	int pad = REASON_COLUMN - (int)r->reason.len;
-	int rc = buf_printf(
-	    &r->line, "%*s(%s)\n", pad < 0 ? 0 : pad, "", buf_str(&r->reason));
+	const int pad = REASON_COLUMN - (int)r->reason.text.len;
 
-	return rc < 0 ? rc : send_line(r);
-}
-
-static int
-clean_reason(struct rows *r, const char *reason)
-{
-	buf_reset(&r->reason);
-	return reason == NULL
-	    ? 0
-	    : text_clean(&r->reason, reason, strlen(reason), TEXT_MAX);
+	out_printf(&r->out, "%*s(%s)\n", pad < 0 ? 0 : pad, "",
+	    buf_str(&r->reason.text));
 }
 
 /* A reason stands once above the recipients that share it. */
@@ -124,25 +85,21 @@ static int
 add_recipient(const struct recipient *one, void *arg)
 {
 	struct rows *r = arg;
-	int rc;
 
 	if (one->rcpt->mark == RCPT_DONE)
 		return 0;
-	rc = clean_reason(r, one->reason);
-	if (rc == 0 && r->reason.len > 0 &&
-	    strcmp(buf_str(&r->reason), buf_str(&r->last)) != 0)
-		rc = add_reason(r);
-	buf_reset(&r->last);
-	if (rc == 0)
-		rc = buf_add(&r->last, buf_str(&r->reason), r->reason.len);
-	if (rc == 0)
-		rc = buf_printf(&r->line, "%60s", "");
-	if (rc == 0)
-		rc = text_clean(
-		    &r->line, one->rcpt->address, one->rcpt->len, ADDRESS_MAX);
-	if (rc == 0)
-		rc = buf_add_char(&r->line, '\n');
-	return rc < 0 ? rc : send_line(r);
+	out_reset(&r->reason);
+	if (one->reason != NULL)
+		out_clean(&r->reason, one->reason, TEXT_MAX);
+	if (r->reason.text.len > 0 &&
+	    strcmp(buf_str(&r->reason.text), buf_str(&r->last.text)) != 0)
+		add_reason(r);
+	out_reset(&r->last);
+	out_str(&r->last, buf_str(&r->reason.text));
+	out_printf(&r->out, "%60s", "");
+	out_clean(&r->out, one->rcpt->address, ADDRESS_MAX);
+	out_str(&r->out, "\n");
+	return out_send(&r->out, r->w);
 }
 
 /* A list reads no content: the check that fails is found by `explain'. */
@@ -154,88 +111,70 @@ damage_of(const struct message *m)
 	    : m->damage;
 }
 
-static int
-add_damage(struct rows *r, const struct message *m)
-{
-	const char *why = damage_of(m);
-	int rc;
-
-	buf_reset(&r->reason);
-	rc = buf_add_str(&r->reason, "damaged: ");
-	if (rc == 0)
-		rc = text_clean(&r->reason, why, strlen(why), TEXT_MAX);
-	return rc < 0 ? rc : add_reason(r);
-}
-
 int
 list_text(
     struct worker *w, const struct message *m, const struct view *v UNUSED)
 {
 	struct rows r = { .w = w };
-	int rc = add_row(&r, m);
+	const char *damage = damage_of(m);
+	int rc;
 
-	if (rc == 0 && damage_of(m)[0] != '\0')
-		rc = add_damage(&r, m);
+	add_row(&r, m);
+	if (damage[0] != '\0') {
+		out_str(&r.reason, "damaged: ");
+		out_clean(&r.reason, damage, TEXT_MAX);
+		add_reason(&r);
+	}
+	rc = out_send(&r.out, w);
 	if (rc == 0 && m->damage[0] == '\0')
 		rc = message_recipients(m, true, add_recipient, &r);
-	buf_reset(&r.line);
 	if (rc == 0 || rc == -EBADMSG)
 		rc = worker_text(w, "\n", 1);
 	rows_done(&r);
 	return rc;
 }
 
-int
-list_total(const struct worker_totals *t, struct buf *out)
+void
+list_total(const struct worker_totals *t, struct out *out)
 {
-	return buf_printf(out,
-	    "-- %" PRIu64 " Kbytes in %" PRIu64 " Request%s.\n",
+	out_printf(out, "-- %" PRIu64 " Kbytes in %" PRIu64 " Request%s.\n",
 	    t->bytes / 1024, t->messages, t->messages == 1 ? "" : "s");
 }
 
 /* ---- for programs ---- */
 
-static int
-add_number(struct buf *out, const char *name, int64_t value)
+static void
+add_number(struct out *out, const char *name, int64_t value)
 {
-	return buf_printf(out, ", \"%s\": %" PRId64, name, value);
+	out_printf(out, ", \"%s\": %" PRId64, name, value);
 }
 
 /* Nothing, where the sender gave nothing. */
-static int
-add_given(struct buf *out, const char *name, const char *value)
+static void
+add_given(struct out *out, const char *name, const char *value)
 {
-	return value[0] == '\0' ? 0 : json_add_member(out, name, value);
+	out_member(out, name, value[0] == '\0' ? NULL : value);
 }
 
-static int
-add_envelope(struct buf *out, const struct message *m)
+static void
+add_envelope(struct out *out, const struct message *m)
 {
 	const bool whole = m->damage[0] == '\0';
-	int rc = add_number(
-	    out, "arrival_time", m->file.arrival_wall / USEC_PER_SEC);
 
-	if (rc == 0)
-		rc = add_number(out, "message_size",
-		    (int64_t)(whole ? m->file.content_len : m->file_size));
-	if (rc == 0)
-		rc = buf_printf(out, ", \"forced_expire\": %s",
-		    message_is_given_up(m) ? "true" : "false");
-	if (rc == 0)
-		rc = json_add_member(out, "sender",
-		    m->sender.len > 0 || !whole ? buf_str(&m->sender)
-						: NULL_SENDER);
-	if (rc == 0)
-		rc = add_given(out, "ret", dsn_ret_name(m->dsn.ret));
-	if (rc == 0)
-		rc = add_given(out, "envid", m->dsn.envid);
-	if (rc == 0)
-		rc = add_number(out, "queue", m->sp->queue);
-	if (rc == 0 && m->due_wall != 0)
-		rc = add_number(out, "due_time", m->due_wall / USEC_PER_SEC);
-	if (rc == 0 && damage_of(m)[0] != '\0')
-		rc = json_add_member(out, "damage", damage_of(m));
-	return rc < 0 ? rc : buf_add_str(out, ", \"recipients\": [");
+	add_number(out, "arrival_time", m->file.arrival_wall / USEC_PER_SEC);
+	add_number(out, "message_size",
+	    (int64_t)(whole ? m->file.content_len : m->file_size));
+	out_printf(out, ", \"forced_expire\": %s",
+	    message_is_given_up(m) ? "true" : "false");
+	out_member(out, "sender",
+	    m->sender.len > 0 || !whole ? buf_str(&m->sender) : NULL_SENDER);
+	add_given(out, "ret", dsn_ret_name(m->dsn.ret));
+	add_given(out, "envid", m->dsn.envid);
+	add_number(out, "queue", m->sp->queue);
+	if (m->due_wall != 0)
+		add_number(out, "due_time", m->due_wall / USEC_PER_SEC);
+	add_given(out, "damage", damage_of(m));
+	out_str(out, ", \"recipients\": [");
 }
 
 static int
@@ -243,26 +182,20 @@ add_object(const struct recipient *one, void *arg)
 {
 	struct rows *r = arg;
 	char notify[DSN_NOTIFY_MAX];
-	int rc;
 
 	if (one->rcpt->mark == RCPT_DONE)
 		return 0;
 	dsn_notify_format(one->rcpt->dsn.notify, notify);
-	rc = buf_printf(&r->line, "%s{\"address\": ", r->any ? ", " : "");
+	out_printf(&r->out, "%s{\"address\": ", r->any ? ", " : "");
 	r->any = true;
-	if (rc == 0)
-		rc = json_add_string(&r->line, one->rcpt->address);
-	if (rc == 0 && one->reason != NULL)
-		rc = json_add_member(&r->line, "delay_reason", one->reason);
-	if (rc == 0 && one->rcpt->mark == RCPT_FAILED)
-		rc = buf_add_str(&r->line, ", \"failed\": true");
-	if (rc == 0)
-		rc = add_given(&r->line, "notify", notify);
-	if (rc == 0)
-		rc = add_given(&r->line, "orcpt", one->rcpt->dsn.orcpt);
-	if (rc == 0)
-		rc = buf_add_char(&r->line, '}');
-	return rc < 0 ? rc : send_line(r);
+	out_json(&r->out, one->rcpt->address);
+	out_member(&r->out, "delay_reason", one->reason);
+	if (one->rcpt->mark == RCPT_FAILED)
+		out_str(&r->out, ", \"failed\": true");
+	add_given(&r->out, "notify", notify);
+	add_given(&r->out, "orcpt", one->rcpt->dsn.orcpt);
+	out_str(&r->out, "}");
+	return out_send(&r->out, r->w);
 }
 
 int
@@ -270,15 +203,13 @@ list_json(
     struct worker *w, const struct message *m, const struct view *v UNUSED)
 {
 	struct rows r = { .w = w };
-	int rc = buf_printf(
-	    &r.line, "{\"queue_name\": \"%s\"", message_state_name(m->dir));
+	int rc;
 
-	if (rc == 0)
-		rc = json_add_member(&r.line, "queue_id", m->id);
-	if (rc == 0)
-		rc = add_envelope(&r.line, m);
-	if (rc == 0)
-		rc = send_line(&r);
+	out_printf(
+	    &r.out, "{\"queue_name\": \"%s\"", message_state_name(m->dir));
+	out_member(&r.out, "queue_id", m->id);
+	add_envelope(&r.out, m);
+	rc = out_send(&r.out, w);
 	if (rc == 0 && m->damage[0] == '\0')
 		rc = message_recipients(m, true, add_object, &r);
 	if (rc == 0 || rc == -EBADMSG)

@@ -8,7 +8,6 @@
 #include <sysexits.h>
 #include <time.h>
 
-#include "base/text.h"
 #include "config/conf.h"
 #include "ipc/page_text.h"
 
@@ -52,40 +51,25 @@ struct page {
 	struct worker *w;
 	const struct message *m;
 	const struct view *v;
-	struct buf line;
+	struct out out;
 	bool begun, bouncing;
 };
 
-static int
-send_line(struct page *p)
-{
-	int rc = worker_text(p->w, buf_str(&p->line), p->line.len);
-
-	buf_reset(&p->line);
-	return rc;
-}
-
 /* "22 Nov 2026 10:00:00 GMT  #ID  1234  <sender> " */
-static int
+static void
 add_head(struct page *p)
 {
 	const struct message *m = p->m;
 	const time_t seconds = (time_t)(m->file.arrival_wall / USEC_PER_SEC);
-	const char *sender = buf_str(&m->sender);
 	char when[64] = "";
 	struct tm tm;
-	int rc;
 
 	if (gmtime_r(&seconds, &tm) != NULL)
 		(void)strftime(when, sizeof(when), "%e %b %Y %H:%M:%S", &tm);
-	rc = buf_printf(&p->line, "%s GMT  #%s  %" PRIu64 "  <",
+	out_printf(&p->out, "%s GMT  #%s  %" PRIu64 "  <",
 	    when + strspn(when, " "), m->id, m->file.content_len);
-	if (rc == 0)
-		rc = text_clean(&p->line, sender, strlen(sender), ADDRESS_MAX);
-	if (rc == 0)
-		rc = buf_printf(
-		    &p->line, "> %s\n", p->bouncing ? " bouncing" : "");
-	return rc < 0 ? rc : send_line(p);
+	out_clean(&p->out, buf_str(&m->sender), ADDRESS_MAX);
+	out_printf(&p->out, "> %s\n", p->bouncing ? " bouncing" : "");
 }
 
 static int
@@ -103,7 +87,6 @@ add_recipient(const struct recipient *one, void *arg)
 	struct page *p = arg;
 	const enum channel c = channel_of(p->m, one->rcpt->address);
 	const unsigned wish = p->v->options->qread;
-	int rc = 0;
 
 	if ((wish & channels[c].wish) == 0)
 		return 0;
@@ -111,18 +94,13 @@ add_recipient(const struct recipient *one, void *arg)
 	if ((wish & QREAD_SILENT) != 0)
 		return 0;
 	if (!p->begun)
-		rc = add_head(p);
+		add_head(p);
 	p->begun = true;
-	if (rc == 0)
-		rc = buf_printf(&p->line, "%s\t%s\t",
-		    one->rcpt->mark == RCPT_PENDING ? "" : "  done",
-		    channels[c].name);
-	if (rc == 0)
-		rc = text_clean(
-		    &p->line, one->rcpt->address, one->rcpt->len, ADDRESS_MAX);
-	if (rc == 0)
-		rc = buf_add_char(&p->line, '\n');
-	return rc < 0 ? rc : send_line(p);
+	out_printf(&p->out, "%s\t%s\t",
+	    one->rcpt->mark == RCPT_PENDING ? "" : "  done", channels[c].name);
+	out_clean(&p->out, one->rcpt->address, ADDRESS_MAX);
+	out_str(&p->out, "\n");
+	return out_send(&p->out, p->w);
 }
 
 int
@@ -138,7 +116,7 @@ qread_text(struct worker *w, const struct message *m, const struct view *v)
 		counts.bouncing += p.bouncing;
 		rc = message_recipients(m, false, add_recipient, &p);
 	}
-	buf_done(&p.line);
+	out_done(&p.out);
 	return rc;
 }
 
@@ -162,32 +140,28 @@ qread_take(const void *data, size_t len)
 	counts.bouncing += more.bouncing;
 }
 
-static int
-add_count(struct buf *out, const char *title, uint64_t count)
+static void
+add_count(struct out *out, const char *title, uint64_t count)
 {
-	return buf_printf(
-	    out, "Total Messages in %s: %" PRIu64 "\n", title, count);
+	out_printf(out, "Total Messages in %s: %" PRIu64 "\n", title, count);
 }
 
-int
-qread_print(const struct options *o, struct buf *out)
+void
+qread_print(const struct options *o, struct out *out)
 {
 	static const enum channel first[] = { CHANNEL_LOCAL, CHANNEL_REMOTE };
 	size_t i;
-	int rc = 0;
 
 	if ((o->qread & QREAD_COUNTS) == 0)
-		return 0;
-	for (i = 0; rc == 0 && i < ARRAY_LEN(first); i++)
+		return;
+	for (i = 0; i < ARRAY_LEN(first); i++)
 		if ((o->qread & channels[first[i]].wish) != 0)
-			rc = add_count(out, channels[first[i]].title,
+			add_count(out, channels[first[i]].title,
 			    counts.recipients[first[i]]);
-	if (rc == 0)
-		rc = add_count(out, "bounce queue", counts.bouncing);
-	if (rc == 0 && (o->qread & QREAD_TODO) != 0)
-		rc = add_count(out, channels[CHANNEL_TODO].title,
+	add_count(out, "bounce queue", counts.bouncing);
+	if ((o->qread & QREAD_TODO) != 0)
+		add_count(out, channels[CHANNEL_TODO].title,
 		    counts.recipients[CHANNEL_TODO]);
-	return rc;
 }
 
 /* ---- queues ---- */
@@ -216,31 +190,30 @@ sort_rows(struct sched_page *page)
 }
 
 /* `-` has no more to do than any other, and `+` has. */
-static int
+static void
 add_row(const struct sched_row *row, const struct queue_page *q, bool least,
-    struct buf *out)
+    struct out *out)
 {
 	char name[32];
 
 	snprintf(name, sizeof(name), "queue%" PRIu32, row->queue);
-	return buf_printf(out, "%-8s %3d/%-4d %3d/%-4d %c %s\n", name,
-	    q->local_used, q->local_limit, q->remote_used, q->remote_limit,
-	    least ? '-' : '+',
+	out_printf(out, "%-8s %3d/%-4d %3d/%-4d %c %s\n", name, q->local_used,
+	    q->local_limit, q->remote_used, q->remote_limit, least ? '-' : '+',
 	    row->state == QUEUE_STATE_OPEN ? "enabled" : "disabled");
 }
 
-int
+void
 qread_table(struct sched_page *page,
     int (*read)(
 	const char *instance, uint32_t queue, struct queue_page *ret_page),
-    const char *instance, struct buf *out)
+    const char *instance, struct out *out)
 {
 	static struct queue_page pages[PAGE_QUEUES_MAX];
 	const size_t n = sort_rows(page);
 	int64_t least = INT64_MAX;
 	size_t i;
-	int rc = buf_add_str(out, "queue      local  Remote   +/- flag\n");
 
+	out_str(out, "queue      local  Remote   +/- flag\n");
 	for (i = 0; i < n; i++) {
 		int64_t used;
 
@@ -251,17 +224,16 @@ qread_table(struct sched_page *page,
 		if (used < least)
 			least = used;
 	}
-	for (i = 0; rc == 0 && i < n; i++)
-		rc = add_row(&page->rows[i], &pages[i],
+	for (i = 0; i < n; i++)
+		add_row(&page->rows[i], &pages[i],
 		    (int64_t)pages[i].local_used + pages[i].remote_used ==
 			least,
 		    out);
-	return rc < 0 ? rc
-		      : buf_printf(out,
-			    "threshold = %" PRIu32 ".00 , qcount = %" PRIu32
-			    ", qconf = %" PRIu32 ", qload = %" PRIu32 ".00\n",
-			    page->threshold_pct, page->qcount, page->qconf,
-			    page->mean_load_pct);
+	out_printf(out,
+	    "threshold = %" PRIu32 ".00 , qcount = %" PRIu32
+	    ", qconf = %" PRIu32 ", qload = %" PRIu32 ".00\n",
+	    page->threshold_pct, page->qcount, page->qconf,
+	    page->mean_load_pct);
 }
 
 int
@@ -269,14 +241,14 @@ qread_queues(const struct options *o)
 {
 	static struct sched_page page;
 	char absent[PAGE_ABSENT_SIZE];
-	struct buf instance = { 0 }, error = { 0 }, text = { 0 };
+	struct buf instance = { 0 }, error = { 0 };
+	struct out text = { 0 };
 	int code, r = conf_instance(NULL, o->conf_path, &instance, &error);
 
 	if (r >= 0)
 		r = sched_page_read(buf_str(&instance), &page);
 	if (r == 0)
-		r = qread_table(
-		    &page, queue_page_read, buf_str(&instance), &text);
+		qread_table(&page, queue_page_read, buf_str(&instance), &text);
 	if (r == -EACCES || r == -EPERM)
 		code = task_complain(o, EX_NOPERM, "another user's instance");
 	else if (r < 0 && r != -ENOMEM)
@@ -286,6 +258,5 @@ qread_queues(const struct options *o)
 		code = task_put(o, r, &text);
 	buf_done(&instance);
 	buf_done(&error);
-	buf_done(&text);
 	return code;
 }

@@ -17,15 +17,15 @@ void qread_send(struct worker *w);
 void qread_take(const void *data, size_t len);
 
 /* Counts. */
-int qread_print(const struct options *o, struct buf *out);
+void qread_print(const struct options *o, struct out *out);
 /* Prints the table of queues: an exit code. */
 int qread_queues(const struct options *o);
 /* Rows of the table, those with the highest load first. */
 struct sched_page;
 struct queue_page;
-int qread_table(struct sched_page *page,
+void qread_table(struct sched_page *page,
     int (*read)(
 	const char *instance, uint32_t queue, struct queue_page *ret_page),
-    const char *instance, struct buf *out);
+    const char *instance, struct out *out);
 
 #endif

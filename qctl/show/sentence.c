@@ -5,9 +5,6 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "base/date.h"
-#include "base/num.h"
-#include "base/text.h"
 #include "ipc/situation.h"
 
 #define TEXT_MAX 2100
@@ -68,199 +65,186 @@ static const char *const later[] = {
 };
 
 struct writer {
-	struct buf *out;
+	struct out *out;
 	const struct msg_EXPLAINED *f;
 	usec_t now;
 };
 
-static int
-add_clean(struct buf *out, const msg_str *text)
+static void
+add_clean(struct out *out, const msg_str *text)
 {
-	return text->len == 0
-	    ? 0
-	    : text_clean(out, text->data, text->len, TEXT_MAX);
+	if (text->len > 0)
+		out_clean_len(out, text->data, text->len, TEXT_MAX);
 }
 
-int
-sentence_add_recipients(struct buf *out, uint64_t count)
+void
+sentence_add_recipients(struct out *out, uint64_t count)
 {
-	return buf_printf(
+	out_printf(
 	    out, "%" PRIu64 " recipient%s", count, count == 1 ? "" : "s");
 }
 
-int
-sentence_add_more(struct buf *out, uint32_t count)
+void
+sentence_add_more(struct out *out, uint32_t count)
 {
-	int r;
-
 	if (count == 0)
-		return 0;
-	r = buf_add_str(out, "    And ");
-	if (r == 0)
-		r = sentence_add_recipients(out, count);
-	return r < 0 ? r : buf_add_str(out, " more.\n");
+		return;
+	out_str(out, "    And ");
+	sentence_add_recipients(out, count);
+	out_str(out, " more.\n");
 }
 
-int
+void
 sentence_add_hold(
-    struct buf *out, const struct hold_note *note, const char *who)
+    struct out *out, const struct hold_note *note, const char *who)
 {
-	int r = buf_printf(out, " (%s", who);
-
-	if (r == 0 && note->rule != 0)
-		r = buf_printf(out, ", rule %" PRIu32, note->rule);
-	if (r == 0 && note->reason[0] != '\0')
-		r = buf_add_str(out, ": ");
-	if (r == 0)
-		r = text_clean(
-		    out, note->reason, strlen(note->reason), TEXT_MAX);
-	return r < 0 ? r : buf_add_char(out, ')');
+	out_printf(out, " (%s", who);
+	if (note->rule != 0)
+		out_printf(out, ", rule %" PRIu32, note->rule);
+	if (note->reason[0] != '\0')
+		out_str(out, ": ");
+	out_clean(out, note->reason, TEXT_MAX);
+	out_str(out, ")");
 }
 
-int
-sentence_add_not_asked(struct buf *out, int error)
+void
+sentence_add_not_asked(struct out *out, int error)
 {
-	const bool gone = error == -ENOENT || error == -ECONNREFUSED;
-
-	if (gone)
-		return buf_add_str(out,
+	if (error == -ENOENT || error == -ECONNREFUSED)
+		out_str(out,
 		    "    Queue: it does not run: this is what lies on disk. "
 		    "Next: nothing, until its queue-send is started.\n");
-	return buf_printf(out,
-	    "    Queue: its queue-send could not be asked: %s: this is what "
-	    "lies on disk.\n",
-	    error == -EPERM || error == -EACCES
-		? "this is for root and members of qmail_group"
-		: strerror(-error));
+	else
+		out_printf(out,
+		    "    Queue: its queue-send could not be asked: %s: this is "
+		    "what lies on disk.\n",
+		    error == -EPERM || error == -EACCES
+			? "this is for root and members of qmail_group"
+			: strerror(-error));
 }
 
-int
-sentence_add_time(struct buf *out, usec_t wall, usec_t now_wall)
+void
+sentence_add_time(struct out *out, usec_t wall, usec_t now_wall)
 {
-	const usec_t away = wall - now_wall;
-	char date[DATE_SIZE];
-	int r;
-
 	if (wall == 0)
-		return buf_add_str(out, "some time");
-	date_format(wall, date);
-	r = buf_printf(out, "%s (%s", date, away > 0 ? "in " : "");
-	if (r == 0)
-		r = num_add_span(out, away > 0 ? away : -away);
-	return r < 0 ? r : buf_add_str(out, away > 0 ? ")" : " ago)");
+		out_str(out, "some time");
+	else
+		out_time(out, wall, now_wall);
 }
 
 /* A time to come; one that has passed is now. */
-static int
+static void
 put_until(struct writer *w)
 {
-	return w->f->until_wall <= w->now
-	    ? buf_add_str(w->out, "now")
-	    : sentence_add_time(w->out, w->f->until_wall, w->now);
+	if (w->f->until_wall <= w->now)
+		out_str(w->out, "now");
+	else
+		sentence_add_time(w->out, w->f->until_wall, w->now);
 }
 
-static int
+static void
 put_since(struct writer *w)
 {
-	return sentence_add_time(w->out, w->f->since_wall, w->now);
+	sentence_add_time(w->out, w->f->since_wall, w->now);
 }
 
-static int
+static void
 put_span(struct writer *w)
 {
-	return num_add_span(
+	out_span(
 	    w->out, w->f->since_wall > w->now ? 0 : w->now - w->f->since_wall);
 }
 
-static int
+static void
 put_recipients(struct writer *w)
 {
-	return sentence_add_recipients(w->out, w->f->recipients);
+	sentence_add_recipients(w->out, w->f->recipients);
 }
 
-static int
+static void
 put_used(struct writer *w)
 {
-	return buf_printf(w->out, "%" PRIu32, w->f->used);
+	out_printf(w->out, "%" PRIu32, w->f->used);
 }
 
-static int
+static void
 put_limit(struct writer *w)
 {
-	return w->f->limit == UINT32_MAX
-	    ? buf_add_str(w->out, "any number of")
-	    : buf_printf(w->out, "%" PRIu32, w->f->limit);
+	if (w->f->limit == UINT32_MAX)
+		out_str(w->out, "any number of");
+	else
+		out_printf(w->out, "%" PRIu32, w->f->limit);
 }
 
-static int
+static void
 put_ahead(struct writer *w)
 {
-	return buf_printf(w->out, "%" PRIu32 "%s", w->f->ahead,
+	out_printf(w->out, "%" PRIu32 "%s", w->f->ahead,
 	    w->f->more != 0 ? " or more" : "");
 }
 
-static int
+static void
 put_need(struct writer *w)
 {
-	return buf_printf(w->out, "%" PRIu32, w->f->need);
+	out_printf(w->out, "%" PRIu32, w->f->need);
 }
 
-static int
+static void
 put_pid(struct writer *w)
 {
-	return w->f->pid == 0
-	    ? 0
-	    : buf_printf(w->out, " (pid %" PRIu32 ")", w->f->pid);
+	if (w->f->pid != 0)
+		out_printf(w->out, " (pid %" PRIu32 ")", w->f->pid);
 }
 
-static int
+static void
 put_site(struct writer *w)
 {
-	return add_clean(w->out, &w->f->site);
+	add_clean(w->out, &w->f->site);
 }
 
-static int
+static void
 put_other(struct writer *w)
 {
-	return add_clean(w->out, &w->f->other);
+	add_clean(w->out, &w->f->other);
 }
 
-static int
+static void
 put_other_suspect(struct writer *w)
 {
-	int r = w->f->other.len == 0 ? 0 : buf_add_str(w->out, " (now ");
-
-	if (r == 0)
-		r = add_clean(w->out, &w->f->other);
-	return r < 0 || w->f->other.len == 0 ? r : buf_add_char(w->out, ')');
+	if (w->f->other.len == 0)
+		return;
+	out_str(w->out, " (now ");
+	add_clean(w->out, &w->f->other);
+	out_str(w->out, ")");
 }
 
-static int
+static void
 put_why(struct writer *w)
 {
-	return add_clean(w->out, &w->f->why);
+	add_clean(w->out, &w->f->why);
 }
 
 /* Hundredths of slots: what overtaking takes, and what there is. */
-static int
+static void
 put_slots(struct writer *w)
 {
 	const uint32_t need = w->f->need, have = w->f->have;
 
 	if (need == 0)
-		return buf_add_str(w->out,
+		out_str(w->out,
 		    "this one is too large to overtake, and comes when the "
 		    "other has no delivery to start.");
-	return buf_printf(w->out,
-	    "this one overtakes when deliveries of the other have earned it "
-	    "%" PRIu32 ".%02" PRIu32 " slots; %" PRIu32 ".%02" PRIu32
-	    " are there.",
-	    need / 100, need % 100, have / 100, have % 100);
+	else
+		out_printf(w->out,
+		    "this one overtakes when deliveries of the other have "
+		    "earned it %" PRIu32 ".%02" PRIu32 " slots; %" PRIu32
+		    ".%02" PRIu32 " are there.",
+		    need / 100, need % 100, have / 100, have % 100);
 }
 
 static const struct {
 	char letter;
-	int (*put)(struct writer *w);
+	void (*put)(struct writer *w);
 } fields[] = {
 	{ 'D', put_span },
 	{ 'O', put_other },
@@ -278,53 +262,55 @@ static const struct {
 	{ 'w', put_why },
 };
 
-static int
+static void
 put_field(struct writer *w, char letter)
 {
 	size_t i;
 
 	for (i = 0; i < ARRAY_LEN(fields); i++)
-		if (fields[i].letter == letter)
-			return fields[i].put(w);
+		if (fields[i].letter == letter) {
+			fields[i].put(w);
+			return;
+		}
 	ASSERT(false);
 }
 
-static int
+static void
 fill(struct writer *w, const char *text)
 {
-	int r = buf_add_str(w->out, "    ");
-
-	while (r == 0 && *text != '\0') {
+	out_str(w->out, "    ");
+	while (*text != '\0') {
 		const size_t plain = strcspn(text, "%");
 
-		r = buf_add(w->out, text, plain);
+		out_printf(w->out, "%.*s", (int)plain, text);
 		text += plain;
-		if (r == 0 && *text == '%') {
-			r = put_field(w, text[1]);
+		if (*text == '%') {
+			put_field(w, text[1]);
 			text += 2;
 		}
 	}
-	return r < 0 ? r : buf_add_char(w->out, '\n');
+	out_str(w->out, "\n");
 }
 
-int
-sentence_add(struct buf *out, const struct msg_EXPLAINED *fact, usec_t now_wall)
+void
+sentence_add(struct out *out, const struct msg_EXPLAINED *fact, usec_t now_wall)
 {
 	struct writer w = { out, fact, now_wall };
 	size_t i;
 
 	for (i = 0; i < ARRAY_LEN(templates); i++)
 		if (templates[i].situation == fact->situation)
-			return fill(&w, templates[i].text);
-	return 0;
+			fill(&w, templates[i].text);
 }
 
-int
-sentence_add_later(struct buf *out, const struct msg_EXPLAINED *fact,
+void
+sentence_add_later(struct out *out, const struct msg_EXPLAINED *fact,
     enum sentence_dead dead, usec_t now_wall)
 {
 	struct writer w = { out, fact, now_wall };
 
-	return dead == SENTENCE_DEAD_NONE ? sentence_add(out, fact, now_wall)
-					  : fill(&w, later[dead]);
+	if (dead == SENTENCE_DEAD_NONE)
+		sentence_add(out, fact, now_wall);
+	else
+		fill(&w, later[dead]);
 }

@@ -199,18 +199,17 @@ label_uid(const struct shape_row *row, char label[LABEL_SIZE])
 		snprintf(label, LABEL_SIZE, "%s(%s)", row->name, user);
 }
 
-static int
-value_text(const struct shape_row *row, struct buf *out)
+static void
+value_text(const struct shape_row *row, struct out *out)
 {
-	return json_add_string(out, row->name);
+	out_json(out, row->name);
 }
 
-static int
-value_uid(const struct shape_row *row, struct buf *out)
+static void
+value_uid(const struct shape_row *row, struct out *out)
 {
-	int r = buf_printf(out, "%s, \"user\": ", row->name);
-
-	return r < 0 ? r : json_add_string(out, name_of(row));
+	out_str(out, row->name);
+	out_member(out, "user", name_of(row));
 }
 
 /* Keys of rows: the value of --by, the first member of a JSON object, and how a
@@ -219,7 +218,7 @@ static const struct {
 	const char *name, *member, *counted;
 	int (*count)(struct counting *c, const struct message *m);
 	void (*label)(const struct shape_row *row, char label[LABEL_SIZE]);
-	int (*value)(const struct shape_row *row, struct buf *out);
+	void (*value)(const struct shape_row *row, struct out *out);
 } keys[] = {
 	[SHAPE_BY_DOMAIN] = { "domain", "domain", "recipients", count_by_domain,
 	    label_domain, value_text },
@@ -345,29 +344,28 @@ fit(const struct shape_row *total, struct shape_row *const *rows, size_t count,
 	}
 }
 
-static int
-print_titles(const struct widths *w, struct buf *out)
+static void
+print_titles(const struct widths *w, struct out *out)
 {
 	size_t i;
-	int rc = buf_printf(out, "%*s", w->name, "");
 
-	for (i = 0; rc == 0 && i <= AGES; i++)
-		rc = buf_printf(out, " %*s", w->column[i], titles[i]);
-	return rc < 0 ? rc : buf_add_char(out, '\n');
+	out_printf(out, "%*s", w->name, "");
+	for (i = 0; i <= AGES; i++)
+		out_printf(out, " %*s", w->column[i], titles[i]);
+	out_str(out, "\n");
 }
 
-static int
+static void
 print_row(const struct widths *w, const char *name, const struct shape_row *row,
-    struct buf *out)
+    struct out *out)
 {
 	size_t i;
-	int rc = buf_printf(
-	    out, "%*s %*" PRIu64, w->name, name, w->column[0], row->total);
 
-	for (i = 0; rc == 0 && i < AGES; i++)
-		rc = buf_printf(
-		    out, " %*" PRIu64, w->column[i + 1], row->counts[i]);
-	return rc < 0 ? rc : buf_add_char(out, '\n');
+	out_printf(
+	    out, "%*s %*" PRIu64, w->name, name, w->column[0], row->total);
+	for (i = 0; i < AGES; i++)
+		out_printf(out, " %*" PRIu64, w->column[i + 1], row->counts[i]);
+	out_str(out, "\n");
 }
 
 /* The rows in the order of their totals; NULL: no memory. */
@@ -390,57 +388,51 @@ sort_rows(struct shape *s, struct shape_row *total)
 	return rows;
 }
 
-static int
+static void
 print_table(struct shape_row *const *rows, size_t count,
-    const struct shape_row *total, enum shape_by by, struct buf *out)
+    const struct shape_row *total, enum shape_by by, struct out *out)
 {
 	char label[LABEL_SIZE];
 	struct widths widths;
 	size_t i;
-	int rc;
 
 	fit(total, rows, count, by, &widths);
-	rc = print_titles(&widths, out);
-	if (rc == 0)
-		rc = print_row(&widths, "TOTAL", total, out);
-	for (i = 0; rc == 0 && i < count; i++) {
+	print_titles(&widths, out);
+	print_row(&widths, "TOTAL", total, out);
+	for (i = 0; i < count; i++) {
 		keys[by].label(rows[i], label);
-		rc = print_row(&widths, label, rows[i], out);
+		print_row(&widths, label, rows[i], out);
 	}
-	return rc;
 }
 
-static int
-print_object(const struct shape_row *row, enum shape_by by, struct buf *out)
+static void
+print_object(const struct shape_row *row, enum shape_by by, struct out *out)
 {
 	size_t i;
-	int rc = buf_printf(out, "{\"%s\": ", keys[by].member);
 
-	if (rc == 0)
-		rc = keys[by].value(row, out);
-	if (rc == 0)
-		rc = buf_printf(out, ", \"%s\": %" PRIu64 ", \"ages\": {",
-		    keys[by].counted, row->total);
-	for (i = 0; rc == 0 && i < AGES; i++)
-		rc = buf_printf(out, "%s\"%s\": %" PRIu64, i == 0 ? "" : ", ",
+	out_printf(out, "{\"%s\": ", keys[by].member);
+	keys[by].value(row, out);
+	out_printf(out, ", \"%s\": %" PRIu64 ", \"ages\": {", keys[by].counted,
+	    row->total);
+	for (i = 0; i < AGES; i++)
+		out_printf(out, "%s\"%s\": %" PRIu64, i == 0 ? "" : ", ",
 		    titles[i + 1], row->counts[i]);
-	return rc < 0 ? rc : buf_add_str(out, "}}\n");
+	out_str(out, "}}\n");
 }
 
 int
-shape_print(struct shape *s, const struct options *o, struct buf *out)
+shape_print(struct shape *s, const struct options *o, struct out *out)
 {
 	struct shape_row total = { 0 };
 	struct shape_row **rows = sort_rows(s, &total);
 	size_t i;
-	int rc = 0;
 
 	if (rows == NULL)
 		return -ENOMEM;
 	if (!o->json)
-		rc = print_table(rows, s->count, &total, o->by, out);
-	for (i = 0; o->json && rc == 0 && i < s->count; i++)
-		rc = print_object(rows[i], o->by, out);
+		print_table(rows, s->count, &total, o->by, out);
+	for (i = 0; o->json && i < s->count; i++)
+		print_object(rows[i], o->by, out);
 	free(rows);
-	return rc;
+	return 0;
 }

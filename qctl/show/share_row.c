@@ -9,7 +9,6 @@
 
 #include "base/clock.h"
 #include "base/io.h"
-#include "base/text.h"
 #include "qctl/read/user.h"
 
 /* ---- order ---- */
@@ -117,79 +116,58 @@ is_known(const struct share_row *row, size_t i)
 	return row->knows_door || (i != SHARE_RATE && i != SHARE_UNDER_WAY);
 }
 
-static int
-add_user(struct buf *out, uid_t uid)
-{
-	const char *name = user_name(uid);
-
-	if (*name == '\0')
-		return buf_printf(out, "%u", (unsigned)uid);
-	return text_clean(out, name, strlen(name), 32) < 0
-	    ? -ENOMEM
-	    : buf_printf(out, "(%u)", (unsigned)uid);
-}
-
 /* "20/10000"; "20/-": no limit; "-": this user may not see it. */
-int
-share_row_text(struct buf *out, const struct share_row *row)
+void
+share_row_text(struct out *out, const struct share_row *row)
 {
-	char text[48];
+	const char *name = user_name(row->uid);
+	char limit[24], text[48];
 	size_t i;
-	int n, r = 0;
 
-	for (i = 0; r == 0 && i < NSHARES; i++) {
+	for (i = 0; i < NSHARES; i++) {
 		const struct share_figure *f = &row->figures[i];
 
-		n = snprintf(text, sizeof(text), "%" PRIu64 "/", f->use);
-		if (f->limit == 0)
-			(void)snprintf(text + n, sizeof(text) - (size_t)n, "-");
-		else
-			(void)snprintf(text + n, sizeof(text) - (size_t)n,
-			    "%" PRIu64, f->limit);
-		r = buf_printf(out, "%*s ", i == SHARE_BYTES ? 23 : 13,
+		(void)snprintf(limit, sizeof(limit), "%" PRIu64, f->limit);
+		(void)snprintf(text, sizeof(text), "%" PRIu64 "/%s", f->use,
+		    f->limit == 0 ? "-" : limit);
+		out_printf(out, "%*s ", i == SHARE_BYTES ? 23 : 13,
 		    is_known(row, i) ? text : "-");
 	}
-	if (r == 0)
-		r = buf_add_char(out, ' ');
-	if (r == 0)
-		r = add_user(out, row->uid);
-	return r < 0 ? r : buf_add_char(out, '\n');
+	out_str(out, " ");
+	out_clean(out, name, 32);
+	out_printf(out, *name == '\0' ? "%u\n" : "(%u)\n", (unsigned)row->uid);
 }
 
-static int
-add_member(struct buf *out, const struct share_row *row, size_t i)
+static void
+add_figure(struct out *out, const char *end, const char *name, bool known,
+    uint64_t figure)
 {
-	const struct share_figure *f = &row->figures[i];
-	int r = buf_printf(out, ", \"%s\": ", members[i]);
-
-	if (r == 0)
-		r = is_known(row, i) ? buf_printf(out, "%" PRIu64, f->use)
-				     : buf_add_str(out, "null");
-	if (r == 0)
-		r = buf_printf(out, ", \"%s_limit\": ", members[i]);
-	if (r < 0)
-		return r;
-	return f->limit == 0 ? buf_add_str(out, "null")
-			     : buf_printf(out, "%" PRIu64, f->limit);
+	out_printf(out, ", \"%s%s\": ", name, end);
+	if (known)
+		out_printf(out, "%" PRIu64, figure);
+	else
+		out_str(out, "null");
 }
 
-int
-share_row_object(struct buf *out, const struct share_row *row,
+void
+share_row_object(struct out *out, const struct share_row *row,
     const struct shares_time *when)
 {
 	size_t i;
-	int r = buf_printf(out, "{\"uid\": %u, \"user\": ", (unsigned)row->uid);
 
-	if (r == 0)
-		r = json_add_string(out, user_name(row->uid));
-	for (i = 0; r == 0 && i < NSHARES; i++)
-		r = add_member(out, row, i);
-	return r < 0 ? r
-		     : buf_printf(out,
-			   ", \"expansions\": %" PRIu64
-			   ", \"counted_at\": %" PRId64 ", \"running\": %s}\n",
-			   row->use.made, when->walked_wall / USEC_PER_SEC,
-			   when->is_running ? "true" : "false");
+	out_printf(out, "{\"uid\": %u", (unsigned)row->uid);
+	out_member(out, "user", user_name(row->uid));
+	for (i = 0; i < NSHARES; i++) {
+		const struct share_figure *f = &row->figures[i];
+
+		add_figure(out, "", members[i], is_known(row, i), f->use);
+		add_figure(out, "_limit", members[i], f->limit > 0, f->limit);
+	}
+	out_printf(out,
+	    ", \"expansions\": %" PRIu64 ", \"counted_at\": %" PRId64
+	    ", \"running\": %s}\n",
+	    row->use.made, when->walked_wall / USEC_PER_SEC,
+	    when->is_running ? "true" : "false");
 }
 
 const char share_row_head[] =

@@ -12,11 +12,9 @@
 #include "base/clock.h"
 #include "base/num.h"
 #include "base/subuid.h"
-#include "base/text.h"
 #include "ipc/page.h"
 #include "qctl/read/look.h"
 #include "qctl/read/user.h"
-#include "qctl/show/explain.h"
 #include "spool/waiting.h"
 
 /* ---- the process of a queue ---- */
@@ -182,41 +180,40 @@ by_fullness(const void *a, const void *b)
 
 /* ---- output ---- */
 
-static int
-add_foot(struct buf *out, const struct shares_time *when, usec_t now_wall)
+static void
+add_foot(struct out *out, const struct shares_time *when, usec_t now_wall)
 {
-	int r = 0;
-
-	if (when->walked_wall == 0)
-		return buf_add_str(out,
+	if (when->walked_wall == 0) {
+		out_str(out,
 		    "The queues were not counted yet; drops are counted\n");
-	r = buf_add_str(out,
+		return;
+	}
+	out_str(out,
 	    when->is_running
 		? "Last walk over the queues: "
 		: "The instance does not run. Drops are counted now, other "
 		  "messages by the last walk: ");
-	if (r == 0)
-		r = sentence_add_time(out, when->walked_wall, now_wall);
-	return r < 0 ? r : buf_add_char(out, '\n');
+	out_time(out, when->walked_wall, now_wall);
+	out_str(out, "\n");
 }
 
-static int
-print(const struct shares *s, const struct shares_time *when, struct buf *out)
+static void
+print(const struct shares *s, const struct shares_time *when, struct out *out)
 {
 	const bool json = s->task->options.json;
 	size_t i;
-	int r = 0;
 
-	if (!json && s->count > 0)
-		r = buf_add_str(out, share_row_head);
-	else if (!json)
-		r = buf_add_str(out, "No user has mail in the queues\n");
-	for (i = 0; r == 0 && i < s->count; i++)
-		r = json ? share_row_object(out, &s->rows[i], when)
-			 : share_row_text(out, &s->rows[i]);
-	if (r == 0 && !json)
-		r = add_foot(out, when, s->task->view.now_wall);
-	return r;
+	if (!json)
+		out_str(out,
+		    s->count > 0 ? share_row_head
+				 : "No user has mail in the queues\n");
+	for (i = 0; i < s->count; i++)
+		if (json)
+			share_row_object(out, &s->rows[i], when);
+		else
+			share_row_text(out, &s->rows[i]);
+	if (!json)
+		add_foot(out, when, s->task->view.now_wall);
 }
 
 static bool
@@ -263,15 +260,13 @@ find_account(const struct task *t, uid_t *ret)
 static int
 complain_unknown(const struct task *t)
 {
-	const char *word = account_word(t);
-	struct buf text = { 0 };
-	int code, r = buf_add_str(&text, "no such user: ");
+	struct out text = { 0 };
+	int code;
 
-	if (r == 0)
-		r = text_clean(&text, word, strlen(word), 100);
-	code = task_complain(
-	    &t->options, EX_NOUSER, r == 0 ? buf_str(&text) : "no such user");
-	buf_done(&text);
+	out_str(&text, "no such user: ");
+	out_clean(&text, account_word(t), 100);
+	code = task_complain(&t->options, EX_NOUSER, buf_str(&text.text));
+	out_done(&text);
 	return code;
 }
 
@@ -281,7 +276,7 @@ finish(struct shares *s, const struct worker_totals *totals)
 	const struct options *o = &s->task->options;
 	const struct shares_time when = { s->walked_wall,
 		is_running(s->task->instance) };
-	struct buf text = { 0 };
+	struct out text = { 0 };
 	size_t i;
 	int code, r = s->error;
 
@@ -295,9 +290,8 @@ finish(struct shares *s, const struct worker_totals *totals)
 		share_row_complete(s->task, &s->rows[i]);
 	qsort(s->rows, s->count, sizeof(*s->rows), by_fullness);
 	if (r == 0)
-		r = print(s, &when, &text);
+		print(s, &when, &text);
 	code = task_put(o, r, &text);
-	buf_done(&text);
 	return code == EX_OK && totals->silent + totals->troubled > 0
 	    ? EX_TEMPFAIL
 	    : code;

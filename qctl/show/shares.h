@@ -42,9 +42,9 @@ struct shares_time {
 	usec_t walked_wall; /* the earliest of the last walks; 0: none */
 	bool is_running;    /* the instance */
 };
-/* A row for people or for programs, with its end. -ENOMEM. */
-int share_row_text(struct buf *out, const struct share_row *row);
-int share_row_object(struct buf *out, const struct share_row *row,
+/* A row for people or for programs, with its end. */
+void share_row_text(struct out *out, const struct share_row *row);
+void share_row_object(struct out *out, const struct share_row *row,
     const struct shares_time *when);
 extern const char share_row_head[];
 

@@ -9,7 +9,6 @@
 
 #include "base/clock.h"
 #include "base/domain.h"
-#include "base/text.h"
 #include "ipc/page_text.h"
 #include "qctl/show/explain.h"
 
@@ -29,72 +28,51 @@ wall(usec_t mono, struct sites_now now)
 	return mono == 0 ? 0 : now.wall + (mono - now.mono);
 }
 
-static int
-add_death(struct buf *out, const struct shared_seen *seen, struct sites_now now)
+void
+sites_row(struct out *out, const struct shared_seen *seen, struct sites_now now)
 {
 	const struct site_view *v = &seen->view;
-	int r = buf_add_str(out, ": since ");
 
-	if (r == 0)
-		r = sentence_add_time(out, wall(v->dead_since, now), now.wall);
-	if (r == 0)
-		r = buf_add_str(out, ", until ");
-	if (r == 0)
-		r = sentence_add_time(out, wall(v->dead_until, now), now.wall);
-	if (r == 0)
-		r = buf_add_str(out, ": ");
-	return r < 0
-	    ? r
-	    : text_clean(out, seen->why, strlen(seen->why), SITE_WHY_MAX);
-}
-
-int
-sites_row(struct buf *out, const struct shared_seen *seen, struct sites_now now)
-{
-	const struct site_view *v = &seen->view;
-	int r = buf_printf(out, "%-5s %7" PRIu32 " %5" PRIu32 " %8" PRIu32 "  ",
+	out_printf(out, "%-5s %7" PRIu32 " %5" PRIu32 " %8" PRIu32 "  ",
 	    state_names[v->state], v->window, v->busy, seen->waiting);
-
-	if (r == 0)
-		r = text_clean(
-		    out, seen->name, strlen(seen->name), sizeof(seen->name));
-	if (r == 0 && v->state == SITE_DEAD)
-		r = add_death(out, seen, now);
-	return r < 0 ? r : buf_add_char(out, '\n');
+	out_clean(out, seen->name, sizeof(seen->name));
+	if (v->state == SITE_DEAD) {
+		out_str(out, ": since ");
+		sentence_add_time(out, wall(v->dead_since, now), now.wall);
+		out_str(out, ", until ");
+		sentence_add_time(out, wall(v->dead_until, now), now.wall);
+		out_str(out, ": ");
+		out_clean(out, seen->why, SITE_WHY_MAX);
+	}
+	out_str(out, "\n");
 }
 
-int
+void
 sites_object(
-    struct buf *out, const struct shared_seen *seen, struct sites_now now)
+    struct out *out, const struct shared_seen *seen, struct sites_now now)
 {
 	const struct site_view *v = &seen->view;
 	const char *slash = strchr(seen->name, '/');
 	char transport[sizeof(seen->name)];
-	int r = buf_add_str(out, "{\"transport\": ");
 
 	snprintf(transport, sizeof(transport), "%.*s",
 	    slash == NULL ? 0 : (int)(slash - seen->name), seen->name);
-	if (r == 0)
-		r = json_add_string(out, transport);
-	if (r == 0)
-		r = json_add_member(
-		    out, "destination", slash == NULL ? seen->name : slash + 1);
-	if (r == 0)
-		r = buf_printf(out,
-		    ", \"state\": \"%s\", \"window\": %" PRIu32
-		    ", \"busy\": %" PRIu32 ", \"waiting_queues\": %" PRIu32
-		    ", \"deaths\": %" PRIu32,
-		    state_names[v->state], v->window, v->busy, seen->waiting,
-		    v->deaths);
-	if (r == 0 && v->state == SITE_DEAD) {
-		r = buf_printf(out,
+	out_str(out, "{\"transport\": ");
+	out_json(out, transport);
+	out_member(out, "destination", slash == NULL ? seen->name : slash + 1);
+	out_printf(out,
+	    ", \"state\": \"%s\", \"window\": %" PRIu32 ", \"busy\": %" PRIu32
+	    ", \"waiting_queues\": %" PRIu32 ", \"deaths\": %" PRIu32,
+	    state_names[v->state], v->window, v->busy, seen->waiting,
+	    v->deaths);
+	if (v->state == SITE_DEAD) {
+		out_printf(out,
 		    ", \"dead_since\": %" PRId64 ", \"dead_until\": %" PRId64,
 		    wall(v->dead_since, now) / USEC_PER_SEC,
 		    wall(v->dead_until, now) / USEC_PER_SEC);
-		if (r == 0)
-			r = json_add_member(out, "reason", seen->why);
+		out_member(out, "reason", seen->why);
 	}
-	return r < 0 ? r : buf_add_str(out, "}\n");
+	out_str(out, "}\n");
 }
 
 /* ---- the table ---- */
@@ -121,7 +99,8 @@ sites_compare(const struct shared_seen *a, const struct shared_seen *b)
 struct visit {
 	const struct options *o;
 	struct sites_now now;
-	struct shared_seen *top; /* the best so far, a heap; NULL: all go out */
+	struct shared_seen
+	    *top; /* the best so far, and more; NULL: all go out */
 	size_t count;
 	bool wrote;
 	int error;
@@ -141,64 +120,40 @@ is_wanted(const struct options *o, const struct shared_seen *seen)
 static bool
 put(struct visit *v, const struct shared_seen *seen)
 {
-	struct buf line = { 0 };
-	int r = 0;
+	struct out line = { 0 };
 
 	if (!v->wrote && !v->o->json)
-		r = buf_add_str(&line, sites_head);
+		out_str(&line, sites_head);
 	v->wrote = true;
-	if (r == 0)
-		r = (v->o->json ? sites_object : sites_row)(
-		    &line, seen, v->now);
-	if (r == 0 && fputs(buf_str(&line), stdout) < 0)
-		r = -EIO;
-	buf_done(&line);
-	v->error = r;
-	return r == 0;
+	(v->o->json ? sites_object : sites_row)(&line, seen, v->now);
+	v->error = line.error;
+	if (v->error == 0 && fputs(buf_str(&line.text), stdout) < 0)
+		v->error = -EIO;
+	out_done(&line);
+	return v->error == 0;
 }
 
-/* The worst of the heap is at its root. */
-static void
-sink(struct shared_seen *heap, size_t count)
+static int
+compare_rows(const void *a, const void *b)
 {
-	size_t i = 0, below;
-
-	while ((below = 2 * i + 1) < count) {
-		const struct shared_seen moved = heap[i];
-
-		if (below + 1 < count &&
-		    sites_compare(&heap[below + 1], &heap[below]) > 0)
-			below++;
-		if (sites_compare(&heap[below], &heap[i]) <= 0)
-			return;
-		heap[i] = heap[below];
-		heap[below] = moved;
-		i = below;
-	}
+	return sites_compare(a, b);
 }
 
+/* The best of those that were seen so far stay. */
 static void
-rise(struct shared_seen *heap, size_t i)
+cut(struct visit *v)
 {
-	while (i > 0 && sites_compare(&heap[i], &heap[(i - 1) / 2]) > 0) {
-		const struct shared_seen moved = heap[i];
-
-		heap[i] = heap[(i - 1) / 2];
-		heap[(i - 1) / 2] = moved;
-		i = (i - 1) / 2;
-	}
+	qsort(v->top, v->count, sizeof(*v->top), compare_rows);
+	if (v->count > v->o->sites.top)
+		v->count = v->o->sites.top;
 }
 
 static void
 keep(struct visit *v, const struct shared_seen *seen)
 {
-	if (v->count < v->o->sites.top) {
-		v->top[v->count] = *seen;
-		rise(v->top, v->count++);
-	} else if (sites_compare(seen, &v->top[0]) < 0) {
-		v->top[0] = *seen;
-		sink(v->top, v->count);
-	}
+	if (v->count == 2 * (size_t)v->o->sites.top)
+		cut(v);
+	v->top[v->count++] = *seen;
 }
 
 static bool
@@ -214,18 +169,12 @@ visit(void *ctx, const struct shared_seen *seen)
 	return true;
 }
 
-static int
-compare_rows(const void *a, const void *b)
-{
-	return sites_compare(a, b);
-}
-
 static void
 put_top(struct visit *v)
 {
 	size_t i;
 
-	qsort(v->top, v->count, sizeof(*v->top), compare_rows);
+	cut(v);
 	for (i = 0; i < v->count && put(v, &v->top[i]); i++)
 		;
 }
@@ -309,7 +258,7 @@ sites_show(struct task *t)
 
 	ipc_name_sites(t->instance, name);
 	if (o->sites.top > 0) {
-		v.top = calloc(o->sites.top, sizeof(*v.top));
+		v.top = calloc(2 * (size_t)o->sites.top, sizeof(*v.top));
 		r = v.top == NULL ? -ENOMEM : 0;
 	}
 	if (r == 0)

@@ -15,14 +15,14 @@ int sites_show(struct task *t);
 bool sites_have(const char *pattern, const char *instance);
 
 /* One row, for people or for programs, with its end; text is cleaned. now: the
- * two clocks, since deaths are told in monotonic time. -ENOMEM. */
+ * two clocks, since deaths are told in monotonic time. */
 struct sites_now {
 	usec_t mono, wall;
 };
-int sites_row(
-    struct buf *out, const struct shared_seen *seen, struct sites_now now);
-int sites_object(
-    struct buf *out, const struct shared_seen *seen, struct sites_now now);
+void sites_row(
+    struct out *out, const struct shared_seen *seen, struct sites_now now);
+void sites_object(
+    struct out *out, const struct shared_seen *seen, struct sites_now now);
 extern const char sites_head[];
 
 /* The order of --top: the dead first, then those that more queues wait for,

@@ -12,7 +12,6 @@
 
 #include "base/clock.h"
 #include "base/io.h"
-#include "base/text.h"
 #include "ipc/trace.h"
 #include "qctl/read/peer.h"
 #include "qctl/show/show.h"
@@ -29,8 +28,8 @@ static const struct {
 	[TRACE_EVENT] = { '*', "event" },
 };
 
-static int
-trace_add_row(struct buf *out, uint32_t queue, const struct msg_TRACED *f)
+static void
+trace_add_row(struct out *out, uint32_t queue, const struct msg_TRACED *f)
 {
 	const time_t at = (time_t)(f->at_wall / USEC_PER_SEC);
 	char clock[16];
@@ -39,54 +38,47 @@ trace_add_row(struct buf *out, uint32_t queue, const struct msg_TRACED *f)
 	(void)localtime_r(&at, &tm);
 	if (strftime(clock, sizeof(clock), "%H:%M:%S", &tm) == 0)
 		clock[0] = '\0';
-	return buf_printf(out, "%s.%03u  q%" PRIu32 "  %.*s  %.*s %c %.*s\n",
-	    clock, (unsigned)(f->at_wall / USEC_PER_MSEC % 1000), queue,
+	out_printf(out, "%s.%03u  q%" PRIu32 "  %.*s  %.*s %c %.*s\n", clock,
+	    (unsigned)(f->at_wall / USEC_PER_MSEC % 1000), queue,
 	    (int)f->id.len, f->id.data, (int)f->relay.len, f->relay.data,
 	    trace_speakers[f->who].sign, (int)f->text.len, f->text.data);
 }
 
-static int
-trace_add_member(struct buf *out, const char *name, const struct msg_str *value)
+static void
+trace_add_member(struct out *out, const char *name, const struct msg_str *value)
 {
-	struct buf text = { 0 };
-	int r = buf_add(&text, value->data, value->len);
+	struct out text = { 0 };
 
-	if (r == 0)
-		r = json_add_member(out, name, buf_str(&text));
-	buf_done(&text);
-	return r;
+	out_printf(&text, "%.*s", (int)value->len, value->data);
+	out_member(out, name, buf_str(&text.text));
+	out_done(&text);
 }
 
-static int
-trace_add_object(struct buf *out, uint32_t queue, const struct msg_TRACED *f)
+static void
+trace_add_object(struct out *out, uint32_t queue, const struct msg_TRACED *f)
 {
-	int r = buf_printf(out,
+	out_printf(out,
 	    "{\"time\": %" PRId64 ".%06u, \"queue\": %" PRIu32
 	    ", \"who\": \"%s\"",
 	    f->at_wall / USEC_PER_SEC, (unsigned)(f->at_wall % USEC_PER_SEC),
 	    queue, trace_speakers[f->who].name);
-
-	if (r == 0)
-		r = trace_add_member(out, "id", &f->id);
-	if (r == 0)
-		r = trace_add_member(out, "relay", &f->relay);
-	if (r == 0)
-		r = trace_add_member(out, "text", &f->text);
-	return r < 0 ? r : buf_add_str(out, "}\n");
+	trace_add_member(out, "id", &f->id);
+	trace_add_member(out, "relay", &f->relay);
+	trace_add_member(out, "text", &f->text);
+	out_str(out, "}\n");
 }
 
 static int
 trace_put(struct worker *w, const struct options *o, const struct msg_TRACED *f)
 {
-	struct buf line = { 0 };
+	struct out line = { 0 };
 	int r;
 
 	if (f->who >= TRACE_NWHO)
 		return -EBADMSG;
-	r = (o->json ? trace_add_object : trace_add_row)(&line, w->queue, f);
-	if (r == 0)
-		r = worker_text(w, line.data, line.len);
-	buf_done(&line);
+	(o->json ? trace_add_object : trace_add_row)(&line, w->queue, f);
+	r = out_send(&line, w);
+	out_done(&line);
 	worker_message(w, 0);
 	return r;
 }
@@ -213,22 +205,19 @@ trace_take_row(uint32_t queue UNUSED, const void *data UNUSED,
 {
 	struct task *t = arg;
 	const char *destination = t->options.sites.patterns[0];
-	struct buf shown = { 0 };
+	struct out shown = { 0 };
 
 	if (t->options.quiet)
 		return;
 	t->options.quiet = true;
-	if (text_clean(&shown, destination, strlen(destination),
-		TRACE_PATTERN_MAX) == 0) {
-		fprintf(stderr,
-		    "%s: trace of %s for %" PRId64
-		    " s; interrupt (^C) to end\n",
-		    t->options.program, buf_str(&shown),
-		    t->options.trace_time / USEC_PER_SEC);
-		if (!sites_have(destination, t->instance))
-			trace_tell_waits(t->options.program, buf_str(&shown));
-	}
-	buf_done(&shown);
+	out_clean(&shown, destination, TRACE_PATTERN_MAX);
+	fprintf(stderr,
+	    "%s: trace of %s for %" PRId64 " s; interrupt (^C) to end\n",
+	    t->options.program, buf_str(&shown.text),
+	    t->options.trace_time / USEC_PER_SEC);
+	if (!sites_have(destination, t->instance))
+		trace_tell_waits(t->options.program, buf_str(&shown.text));
+	out_done(&shown);
 }
 
 static const struct failure trace_failures[] = {

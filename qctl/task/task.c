@@ -24,13 +24,19 @@ task_fail(const struct options *o, const struct failure *rows, size_t count,
 }
 
 int
-task_put(const struct options *o, int r, const struct buf *text)
+task_put(const struct options *o, int r, struct out *text)
 {
+	int code = EX_OK;
+
+	if (r == 0)
+		r = text->error;
 	if (r < 0)
-		return task_complain(o, EX_OSERR, strerror(-r));
-	if (fputs(buf_str(text), stdout) >= 0 && fflush(stdout) == 0)
-		return EX_OK;
-	return task_complain(o, EX_IOERR, "standard output cannot be written");
+		code = task_complain(o, EX_OSERR, strerror(-r));
+	else if (fputs(buf_str(&text->text), stdout) < 0 || fflush(stdout) != 0)
+		code = task_complain(
+		    o, EX_IOERR, "standard output cannot be written");
+	out_done(text);
+	return code;
 }
 
 struct worker_job

@@ -3,7 +3,7 @@
  *
  *	task    complaints, output, the processes of queues
  *	queues  the queues that there are
- *	json    members of objects
+ *	out     text that is put together
  */
 #ifndef QCTL_TASK_TASK_H
 #define QCTL_TASK_TASK_H
@@ -11,6 +11,7 @@
 #include "config/conf.h"
 #include "qctl/read/worker.h"
 #include "qctl/task/options.h"
+#include "qctl/task/out.h"
 
 /* For the functions that show one message. The time of all ages is one. */
 struct view {
@@ -83,8 +84,8 @@ struct failure {
 int task_fail(const struct options *o, const struct failure *rows, size_t count,
     int error);
 /* A text to standard output, unless r, which is -errno then, says that there is
- * none: an exit code. */
-int task_put(const struct options *o, int r, const struct buf *text);
+ * none: an exit code. The text is freed. */
+int task_put(const struct options *o, int r, struct out *text);
 
 /* Finds the queues that there are: where the disk of QUEUE_BASE does not
  * answer, which is told, those that the supervisor knows. */
@@ -113,11 +114,5 @@ task_is_bulk(const struct task *t)
 {
 	return t->options.act != 0 && t->options.select.nids == 0;
 }
-
-/* ---- json.c: text is cleaned; -ENOMEM ---- */
-
-int json_add_string(struct buf *out, const char *s);
-/* `, "NAME": "VALUE"'; nothing where value is NULL. */
-int json_add_member(struct buf *out, const char *name, const char *value);
 
 #endif

@@ -20,7 +20,7 @@ read_page(
 Test(qread, the_highest_load_comes_first)
 {
 	static struct sched_page page;
-	struct buf out = { 0 };
+	struct out out = { 0 };
 
 	page = (struct sched_page){ .qcount = 3,
 		.qconf = 4,
@@ -38,13 +38,14 @@ Test(qread, the_highest_load_comes_first)
 	page.rows[9] = (struct sched_row){
 		.queue = 4, .state = QUEUE_STATE_OPEN, .load_pct = 1000
 	};
-	cr_expect_eq(qread_table(&page, read_page, "", &out), 0);
-	cr_expect_str_eq(buf_str(&out),
+	qread_table(&page, read_page, "", &out);
+	cr_expect_eq(out.error, 0);
+	cr_expect_str_eq(buf_str(&out.text),
 	    "queue      local  Remote   +/- flag\n"
 	    "queue4     0/0      0/0    - enabled\n"
 	    "queue2     2/5      0/20   + disabled\n"
 	    "queue3     3/5      0/20   + enabled\n"
 	    "queue1     1/5      0/20   + enabled\n"
 	    "threshold = 90.00 , qcount = 3, qconf = 4, qload = 45.00\n");
-	buf_done(&out);
+	out_done(&out);
 }

@@ -22,11 +22,12 @@ TestSuite(sentence, .init = in_utc);
 static const char *
 sentence(struct msg_EXPLAINED f)
 {
-	static struct buf out;
+	static struct out out;
 
-	buf_reset(&out);
-	cr_assert_eq(sentence_add(&out, &f, NOW), 0);
-	return out.len == 0 ? "" : buf_str(&out);
+	out_reset(&out);
+	sentence_add(&out, &f, NOW);
+	cr_assert_eq(out.error, 0);
+	return buf_str(&out.text);
 }
 
 static struct msg_EXPLAINED
@@ -127,21 +128,20 @@ Test(sentence, later_by_what_is_dead_then)
 		    "destination and tries the message now.\n",
 	};
 	const struct msg_EXPLAINED f = full(SITUATION_LATER);
-	struct buf out = { 0 };
+	struct out out = { 0 };
 	size_t i;
 
 	for (i = 0; i < ARRAY_LEN(want); i++) {
-		buf_reset(&out);
-		cr_assert_eq(
-		    sentence_add_later(&out, &f, (enum sentence_dead)i, NOW),
-		    0);
-		cr_expect_not_null(strstr(buf_str(&out),
+		out_reset(&out);
+		sentence_add_later(&out, &f, (enum sentence_dead)i, NOW);
+		cr_assert_eq(out.error, 0);
+		cr_expect_not_null(strstr(buf_str(&out.text),
 		    "    Next: the message is due Tue, 14 Nov 2023 22:19:20 "
 		    "+0000 (in 5m); "));
-		cr_expect_not_null(
-		    strstr(buf_str(&out), want[i]), "%s", buf_str(&out));
+		cr_expect_not_null(strstr(buf_str(&out.text), want[i]), "%s",
+		    buf_str(&out.text));
 	}
-	buf_done(&out);
+	out_done(&out);
 }
 
 Test(sentence, times_that_are_none)

@@ -12,7 +12,7 @@
 #define USER 3999999999u
 
 static struct share_row row;
-static struct buf out;
+static struct out out;
 
 static void
 start(void)
@@ -30,21 +30,23 @@ start(void)
 static void
 end(void)
 {
-	buf_done(&out);
+	out_done(&out);
 }
 
 TestSuite(shares, .init = start, .fini = end);
 
 Test(shares, each_figure_stands_beside_its_limit)
 {
-	cr_assert_eq(share_row_text(&out, &row), 0);
-	cr_expect_str_eq(buf_str(&out),
+	share_row_text(&out, &row);
+	cr_assert_eq(out.error, 0);
+	cr_expect_str_eq(buf_str(&out.text),
 	    "       20/100         4096/1073741824          20/-        3/1200"
 	    "          1/20  3999999999\n");
-	buf_reset(&out);
+	out_reset(&out);
 	row.knows_door = false;
-	cr_assert_eq(share_row_text(&out, &row), 0);
-	cr_expect_str_eq(buf_str(&out),
+	share_row_text(&out, &row);
+	cr_assert_eq(out.error, 0);
+	cr_expect_str_eq(buf_str(&out.text),
 	    "       20/100         4096/1073741824          20/-             -"
 	    "             -  3999999999\n");
 }
@@ -54,8 +56,9 @@ Test(shares, json)
 	const struct shares_time when = { 1700000000 * USEC_PER_SEC, true };
 
 	row.knows_door = false;
-	cr_assert_eq(share_row_object(&out, &row, &when), 0);
-	cr_expect_str_eq(buf_str(&out),
+	share_row_object(&out, &row, &when);
+	cr_assert_eq(out.error, 0);
+	cr_expect_str_eq(buf_str(&out.text),
 	    "{\"uid\": 3999999999, \"user\": \"\", \"messages\": 20, "
 	    "\"messages_limit\": 100, \"bytes\": 4096, "
 	    "\"bytes_limit\": 1073741824, \"files\": 20, "

@@ -9,7 +9,7 @@
 #define SECOND USEC_PER_SEC
 
 static const struct sites_now now = { 1000 * SECOND, 1700000060 * SECOND };
-static struct buf out;
+static struct out out;
 
 static void
 in_utc(void)
@@ -21,7 +21,7 @@ in_utc(void)
 static void
 end(void)
 {
-	buf_done(&out);
+	out_done(&out);
 }
 
 TestSuite(sites, .init = in_utc, .fini = end);
@@ -45,18 +45,21 @@ Test(sites, A7_rows)
 	const struct shared_seen full = seen(SITE_FULL, 3, 5),
 				 dead = seen(SITE_DEAD, 0, 0);
 
-	cr_assert_eq(sites_row(&out, &full, now), 0);
-	cr_expect_str_eq(
-	    buf_str(&out), "full        5     5        3  smtp/x?.example\n");
-	buf_reset(&out);
-	cr_assert_eq(sites_row(&out, &dead, now), 0);
-	cr_expect_str_eq(buf_str(&out),
+	sites_row(&out, &full, now);
+	cr_assert_eq(out.error, 0);
+	cr_expect_str_eq(buf_str(&out.text),
+	    "full        5     5        3  smtp/x?.example\n");
+	out_reset(&out);
+	sites_row(&out, &dead, now);
+	cr_assert_eq(out.error, 0);
+	cr_expect_str_eq(buf_str(&out.text),
 	    "dead        5     0        0  smtp/x?.example: since Tue, 14 Nov "
 	    "2023 22:13:20 +0000 (60s ago), until Tue, 14 Nov 2023 22:19:20 "
 	    "+0000 (in 5m): 4.4.1 no \"way\"?[2J\n");
-	buf_reset(&out);
-	cr_assert_eq(sites_object(&out, &dead, now), 0);
-	cr_expect_str_eq(buf_str(&out),
+	out_reset(&out);
+	sites_object(&out, &dead, now);
+	cr_assert_eq(out.error, 0);
+	cr_expect_str_eq(buf_str(&out.text),
 	    "{\"transport\": \"smtp\", \"destination\": \"x?.example\", "
 	    "\"state\": \"dead\", \"window\": 5, \"busy\": 0, "
 	    "\"waiting_queues\": 0, \"deaths\": 2, \"dead_since\": "
