@@ -117,8 +117,7 @@ judge_queues(const struct task *t)
 	if (!needs_base(o) || commands[o->verb].needs < NEEDS_LIST)
 		return EX_OK;
 	if (t->nqueues < 0) {
-		fprintf(stderr, "%s: %s: %s\n", o->program, t->base,
-		    strerror(-t->nqueues));
+		task_tell(o, "%s: %s", t->base, strerror(-t->nqueues));
 		return t->nqueues == -EACCES ? EX_NOPERM : EX_UNAVAILABLE;
 	}
 	if (commands[o->verb].needs == NEEDS_LIST)
@@ -180,8 +179,8 @@ load_conf(struct task *t)
 		task_complain(&t->options, EX_CONFIG,
 		    error.len > 0 ? buf_str(&error) : strerror(-r));
 	if (r == 1)
-		fprintf(stderr, "%s: %s: the configuration in force is used\n",
-		    t->options.program, buf_str(&error));
+		task_tell(&t->options, "%s: the configuration in force is used",
+		    buf_str(&error));
 	buf_done(&error);
 	if (r < 0)
 		return EX_CONFIG;

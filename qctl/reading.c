@@ -316,8 +316,7 @@ tell_missing(const struct options *o)
 	for (i = 0; i < o->select.nids; i++)
 		if (!o->select.ids[i].found) {
 			queue_id_format(&o->select.ids[i].id, id);
-			fprintf(stderr, "%s: %s: no such message\n", o->program,
-			    id);
+			task_tell(o, "%s: no such message", id);
 			code = EX_DATAERR;
 		}
 	return code;

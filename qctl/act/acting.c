@@ -3,6 +3,7 @@
 #include "qctl/act/spread.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <sysexits.h>
@@ -12,15 +13,6 @@
 #include "base/text.h"
 
 #define ROUNDS 3 /* over messages that are not where they were seen */
-
-/* "4711 messages", "all deferred messages". */
-static int
-describe(const struct task *t, struct buf *out)
-{
-	return task_is_flush(t) ? buf_add_str(out, "all deferred messages")
-				: buf_printf(out, "%zu message%s", t->ntargets,
-				      text_plural(t->ntargets));
-}
 
 /* One answer on a terminal; anything but y is no. */
 static bool
@@ -63,81 +55,61 @@ run_job(struct task *t, struct worker_job *job, struct worker_totals *totals)
 	return worker_run_all(job, totals);
 }
 
-/* A message on hold that is given up has its mark, and no attempt yet. */
+/* "2 messages were not found", where there are any. */
 static void
-tell_marked(const struct task *t)
+tell_messages(const struct task *t, uint64_t count, const char *one,
+    const char *many, const char *what)
 {
-	const char *program = t->options.program;
-	const unsigned long long marked = t->tally.marked,
-				 due = t->tally.done - t->tally.marked;
-
-	if (due > 0)
-		fprintf(stderr,
-		    "%s: %llu message%s due at once for a last attempt: "
-		    "recipients that it does not reach are returned\n",
-		    program, due, due == 1 ? " is" : "s are");
-	if (marked > 0)
-		fprintf(stderr,
-		    "%s: %llu message%s on hold: marked for a last attempt, "
-		    "which comes with `qctl release', or with `qctl expire "
-		    "--force'\n",
-		    program, marked, marked == 1 ? " is" : "s are");
-}
-
-/* Messages that are not there any more, or may be where nothing could be read.
- */
-static void
-tell_gone(const struct task *t)
-{
-	const unsigned long long gone = t->tally.gone, lost = t->unfound;
-	const bool one = gone == 1;
-
-	if (lost > 0)
-		fprintf(stderr,
-		    "%s: %llu message%s not found; what cannot be read was "
-		    "not searched: run the command again\n",
-		    t->options.program, lost, lost == 1 ? " was" : "s were");
-	if (gone > 0 && t->options.act == ACT_SPREAD)
-		fprintf(stderr, "%s: %llu message%s not wait any more\n",
-		    t->options.program, gone, one ? " does" : "s do");
-	else if (gone > 0)
-		fprintf(stderr,
-		    "%s: %llu message%s delivered or removed meanwhile\n",
-		    t->options.program, gone, one ? " was" : "s were");
+	if (count > 0)
+		task_tell(&t->options, "%" PRIu64 " message%s %s %s", count,
+		    text_plural(count), count == 1 ? one : many, what);
 }
 
 /* As postsuper tells it: "postsuper: Deleted: 2 messages". */
 static void
 tell(const struct task *t)
 {
-	const char *past = act_past(t->options.act);
+	const struct options *o = &t->options;
+	const struct tally *tally = &t->tally;
+	const char *past = act_past(o->act);
+	const bool spread = o->act == ACT_SPREAD;
 
-	if (t->options.quiet)
+	if (o->quiet)
 		return;
-	fprintf(stderr, "%s: %c%s: %llu message%s\n", t->options.program,
-	    past[0] - 'a' + 'A', past + 1, (unsigned long long)t->tally.done,
-	    text_plural(t->tally.done));
-	if (act_gives_up(t->options.act))
-		tell_marked(t);
-	if (t->tally.damaged > 0)
-		fprintf(stderr,
-		    "%s: %llu message%s damaged: in corrupt/ again, not on "
-		    "hold\n",
-		    t->options.program, (unsigned long long)t->tally.damaged,
-		    t->tally.damaged == 1 ? " is" : "s are");
-	if (t->tally.later > 0)
-		fprintf(stderr,
-		    "%s: %llu message%s being delivered: %s when that attempt "
-		    "ends, whatever happens to this command or to qscheduler\n",
-		    t->options.program, (unsigned long long)t->tally.later,
-		    t->tally.later == 1 ? " is" : "s are", past);
-	tell_gone(t);
-	if (t->tally.unknown > 0)
-		fprintf(stderr,
-		    "%s: %llu message%s without an answer, and may still be "
-		    "%s: run the command again\n",
-		    t->options.program, (unsigned long long)t->tally.unknown,
-		    t->tally.unknown == 1 ? " is" : "s are", past);
+	task_tell(o, "%c%s: %" PRIu64 " message%s", past[0] - 'a' + 'A',
+	    past + 1, tally->done, text_plural(tally->done));
+	/* A message on hold that is given up has its mark, and no attempt yet.
+	 */
+	if (act_gives_up(o->act)) {
+		tell_messages(t, tally->done - tally->marked, "is", "are",
+		    "due at once for a last attempt: recipients that it does "
+		    "not reach are returned");
+		tell_messages(t, tally->marked, "is", "are",
+		    "on hold: marked for a last attempt, which comes with "
+		    "`qctl release', or with `qctl expire --force'");
+	}
+	tell_messages(t, tally->damaged, "is", "are",
+	    "damaged: in corrupt/ again, not on hold");
+	if (tally->later > 0)
+		task_tell(o,
+		    "%" PRIu64 " message%s being delivered: %s when that "
+		    "attempt ends, whatever happens to this command or to "
+		    "qscheduler",
+		    tally->later, tally->later == 1 ? " is" : "s are", past);
+	/* Messages that may be where nothing could be read, or are not there
+	 * any more. */
+	tell_messages(t, t->unfound, "was", "were",
+	    "not found; what cannot be read was not searched: run the command "
+	    "again");
+	tell_messages(t, tally->gone, spread ? "does" : "was",
+	    spread ? "do" : "were",
+	    spread ? "not wait any more" : "delivered or removed meanwhile");
+	if (tally->unknown > 0)
+		task_tell(o,
+		    "%" PRIu64 " message%s without an answer, and may still be "
+		    "%s: run the command again",
+		    tally->unknown, tally->unknown == 1 ? " is" : "s are",
+		    past);
 }
 
 /* With --rate: when the last one is due. Messages that are retried are due by
@@ -154,16 +126,14 @@ tell_pace(const struct task *t)
 	if (t->options.rate_count == 0 || t->ntargets == 0)
 		return 0;
 	out_span(&text, span);
-	fprintf(stderr, "%s: %zu message%s at this rate: the last in %s\n",
-	    t->options.program, t->ntargets, text_plural(t->ntargets),
-	    buf_str(&text.text));
+	task_tell(&t->options, "%zu message%s at this rate: the last in %s",
+	    t->ntargets, text_plural(t->ntargets), buf_str(&text.text));
 	out_done(&text);
 	if (!release || span <= t->backoff_max)
 		return 0;
-	fprintf(stderr,
-	    "%s: that is longer than maximal_backoff_time: release fewer of "
-	    "them, or faster; nothing is done\n",
-	    t->options.program);
+	task_tell(&t->options,
+	    "that is longer than maximal_backoff_time: release fewer of "
+	    "them, or faster; nothing is done");
 	return -ERANGE;
 }
 
@@ -172,10 +142,10 @@ tell_denied(const struct task *t, const struct worker_totals *totals)
 {
 	if (totals->denied == 0)
 		return EX_OK;
-	fprintf(stderr,
-	    "%s: no permission to act on messages of %u queue%s; this is "
-	    "for root%s\n",
-	    t->options.program, totals->denied, text_plural(totals->denied),
+	task_tell(&t->options,
+	    "no permission to act on messages of %u queue%s; this is "
+	    "for root%s",
+	    totals->denied, text_plural(totals->denied),
 	    t->options.failed ? ""
 			      : " and members of operator_group, and while "
 				"the instance is stopped for root");
@@ -223,10 +193,10 @@ act_on_all(struct task *t, struct worker_totals *all)
 		add_totals(all, &totals);
 	}
 	if (r == 0 && t->ntargets > 0) {
-		fprintf(stderr,
-		    "%s: %zu message%s went on while this command looked for "
-		    "them: run the command again\n",
-		    t->options.program, t->ntargets, text_plural(t->ntargets));
+		task_tell(&t->options,
+		    "%zu message%s went on while this command looked for "
+		    "them: run the command again",
+		    t->ntargets, text_plural(t->ntargets));
 		all->troubled++;
 	}
 	/* A row that was lost is a message that may have been missed. */
@@ -280,7 +250,7 @@ plan_spread(struct task *t)
 int
 act_on_targets(struct task *t)
 {
-	struct buf what = { 0 };
+	char what[48] = "all deferred messages";
 	bool go = !t->options.dry_run;
 	int code = EX_OK;
 
@@ -288,16 +258,14 @@ act_on_targets(struct task *t)
 		return EX_OSERR;
 	if (t->options.act == ACT_SPREAD && (code = plan_spread(t)) != EX_OK)
 		return code;
-	if (describe(t, &what) < 0)
-		return EX_OSERR;
-	if (tell_pace(t) < 0) {
-		buf_done(&what);
+	if (tell_pace(t) < 0)
 		return EX_DATAERR;
-	}
+	if (!task_is_flush(t))
+		snprintf(what, sizeof(what), "%zu message%s", t->ntargets,
+		    text_plural(t->ntargets));
 	if (t->options.dry_run)
-		code = tell_would(t, buf_str(&what));
+		code = tell_would(t, what);
 	else if (is_to_be_asked(t) && (t->ntargets > 0 || task_is_flush(t)))
-		go = ask(t, buf_str(&what));
-	buf_done(&what);
+		go = ask(t, what);
 	return go ? act(t) : code;
 }

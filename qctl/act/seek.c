@@ -109,7 +109,7 @@ count_gone(struct task *t, const struct target *gone, bool all,
 	if (t->options.select.nids == 0)
 		return;
 	queue_id_format(&gone->id, id);
-	fprintf(stderr, "%s: %s: %s\n", t->options.program, id,
+	task_tell(&t->options, "%s: %s", id,
 	    all ? "no such message any more" : "was not found");
 	totals->troubled++;
 }

@@ -197,10 +197,10 @@ tell_moves(const struct task *t, const struct spread_plan *plan)
 	for (i = 0; i < plan->nqueues; i++)
 		for (k = 0; k < plan->nqueues; k++)
 			if (plan->moves[i][k] > 0)
-				fprintf(stderr,
-				    "%s: queue %" PRIu32 " to queue %" PRIu32
-				    ": %" PRIu32 "\n",
-				    t->options.program, plan->queues[i].queue,
+				task_tell(&t->options,
+				    "queue %" PRIu32 " to queue %" PRIu32
+				    ": %" PRIu32,
+				    plan->queues[i].queue,
 				    plan->queues[k].queue, plan->moves[i][k]);
 }
 
@@ -208,9 +208,8 @@ static void
 tell_stay(const struct task *t, size_t count, const char *why)
 {
 	if (count > 0)
-		fprintf(stderr, "%s: %zu message%s stay%s: %s\n",
-		    t->options.program, count, count == 1 ? "" : "s",
-		    count == 1 ? "s" : "", why);
+		task_tell(&t->options, "%zu message%s stay%s: %s", count,
+		    count == 1 ? "" : "s", count == 1 ? "s" : "", why);
 }
 
 /* Takes messages out that stay. */
@@ -252,8 +251,7 @@ spread_targets(struct task *t)
 		tell_moves(t, plan);
 		assign(t, plan);
 	} else
-		fprintf(stderr, "%s: no queue is known to have room: %s\n",
-		    t->options.program,
+		task_tell(&t->options, "no queue is known to have room: %s",
 		    r == -ENOENT ? page_absent_text(absent) : strerror(-r));
 	free(plan);
 	return r;

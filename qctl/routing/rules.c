@@ -254,10 +254,9 @@ change_offline(struct task *t, struct result *ret)
 	ret->number = change.number;
 	buf_done(&reason);
 	if (change.aside)
-		fprintf(stderr,
-		    "%s: the file of rules was damaged: it was put aside, with "
-		    "its rules\n",
-		    t->options.program);
+		task_tell(&t->options,
+		    "the file of rules was damaged: it was put aside, with "
+		    "its rules");
 	if (ret->error == 0)
 		log_offline(t, ret->number);
 }
@@ -291,10 +290,10 @@ fail(const struct task *t, int error)
 		if (failures[i].error == error)
 			return task_complain(
 			    &t->options, failures[i].code, failures[i].text);
-	fprintf(stderr,
-	    "%s: %s/" SPOOL_RULES "/" HOLD_RULES_NAME
-	    ": %s: `%s rules' shows what is in force\n",
-	    t->options.program, t->base, strerror(-error), t->options.program);
+	task_tell(&t->options,
+	    "%s/" SPOOL_RULES "/" HOLD_RULES_NAME
+	    ": %s: `%s rules' shows what is in force",
+	    t->base, strerror(-error), t->options.program);
 	return EX_TEMPFAIL;
 }
 
@@ -302,10 +301,10 @@ static int
 tell(struct task *t, int error)
 {
 	if (error == -ESRCH && t->options.act == ACT_RELEASE) {
-		fprintf(stderr,
-		    "%s: rule %" PRIu32 ": no such rule; messages that it "
-		    "holds are released\n",
-		    t->options.program, t->options.rule_number);
+		task_tell(&t->options,
+		    "rule %" PRIu32 ": no such rule; messages that it "
+		    "holds are released",
+		    t->options.rule_number);
 		return EX_OK;
 	}
 	if (error < 0)

@@ -232,8 +232,8 @@ complain(const struct options *o, int error)
 
 	if (error != -ENOENT)
 		return task_fail(o, failures, ARRAY_LEN(failures), error);
-	fprintf(stderr, "%s: there is no table of destinations: %s\n",
-	    o->program, page_absent_text(absent));
+	task_tell(o, "there is no table of destinations: %s",
+	    page_absent_text(absent));
 	return EX_UNAVAILABLE;
 }
 

@@ -211,10 +211,9 @@ trace_take_row(uint32_t queue UNUSED, const void *data UNUSED,
 		return;
 	t->options.quiet = true;
 	out_clean(&shown, destination, TRACE_PATTERN_MAX);
-	fprintf(stderr,
-	    "%s: trace of %s for %" PRId64 " s; interrupt (^C) to end\n",
-	    t->options.program, buf_str(&shown.text),
-	    t->options.trace_time / USEC_PER_SEC);
+	task_tell(&t->options,
+	    "trace of %s for %" PRId64 " s; interrupt (^C) to end",
+	    buf_str(&shown.text), t->options.trace_time / USEC_PER_SEC);
 	if (!sites_have(destination, t->instance))
 		trace_tell_waits(t->options.program, buf_str(&shown.text));
 	out_done(&shown);

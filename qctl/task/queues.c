@@ -49,8 +49,8 @@ ask_supervisor(struct task *t)
 
 	t->nqueues = 0;
 	if (sched_page_read(t->instance, &page) < 0) {
-		fprintf(stderr, "%s: no queue is known: %s\n",
-		    t->options.program, page_absent_text(absent));
+		task_tell(&t->options, "no queue is known: %s",
+		    page_absent_text(absent));
 		return;
 	}
 	for (i = 0; i < PAGE_QUEUES_MAX; i++)

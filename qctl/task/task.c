@@ -4,10 +4,23 @@
 #include <string.h>
 #include <sysexits.h>
 
+void
+task_tell(const struct options *o, const char *fmt, ...)
+{
+	struct buf text = { 0 };
+	va_list ap;
+
+	va_start(ap, fmt);
+	(void)buf_vprintf(&text, fmt, ap);
+	va_end(ap);
+	fprintf(stderr, "%s: %s\n", o->program, buf_str(&text));
+	buf_done(&text);
+}
+
 int
 task_complain(const struct options *o, int code, const char *text)
 {
-	fprintf(stderr, "%s: %s\n", o->program, text);
+	task_tell(o, "%s", text);
 	return code;
 }
 

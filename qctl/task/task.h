@@ -73,6 +73,8 @@ struct task {
 	struct tally tally;
 };
 
+/* A line on standard error, behind the name of the command. */
+void task_tell(const struct options *o, const char *fmt, ...) PRINTF(2, 3);
 /* A complaint about the command; `code'. */
 int task_complain(const struct options *o, int code, const char *text);
 /* The same by an error: the text and the code of its row, else strerror() and
