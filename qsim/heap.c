@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "qsim/array.h"
+#include "base/array.h"
 
 static bool
 before(const struct delivery *a, const struct delivery *b)

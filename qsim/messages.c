@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/num.h"
-#include "qsim/array.h"
+#include "base/array.h"
 
 #define WHAT_COUNT \
 	"a count of recipients (1 to " READER_TEXT(SCENARIO_RCPTS_MAX) ")"

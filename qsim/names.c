@@ -5,7 +5,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "qsim/array.h"
+#include "base/array.h"
 
 struct names_node {
 	RB_ENTRY(names_node) tree;

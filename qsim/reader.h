@@ -24,7 +24,8 @@ struct names {
 	uint32_t ntransports;
 	struct names_tree tree;
 	struct scenario_destination *destinations;
-	uint32_t ndestinations, cap;
+	uint32_t ndestinations;
+	size_t cap;
 };
 
 void names_init(struct names *names);
@@ -45,7 +46,7 @@ struct reader {
 	struct scenario sc;
 	struct names names;
 	uint32_t line;
-	uint32_t settings_cap, messages_cap, rcpts_cap;
+	size_t settings_cap, messages_cap, rcpts_cap;
 	uint64_t all_rcpts; /* of all messages */
 	usec_t duration;    /* `dur *` */
 	char *rest;         /* of the line */

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/line.h"
-#include "qsim/array.h"
+#include "base/array.h"
 
 /* A later one takes the place of an earlier one. */
 static int

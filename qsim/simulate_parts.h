@@ -58,7 +58,8 @@ struct delivery {
 
 struct heap {
 	struct delivery *all;
-	uint32_t count, cap;
+	uint32_t count;
+	size_t cap;
 };
 
 int heap_add(struct heap *heap, const struct delivery *d);

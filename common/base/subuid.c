@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/file.h"
 #include "base/line.h"
 #include "base/num.h"
@@ -44,15 +45,12 @@ range_parse(char *line, struct subuid_range *ret)
 static int
 range_add(struct subuid_table *table, size_t *room, struct subuid_range range)
 {
-	struct subuid_range *ranges = table->ranges;
+	struct subuid_range *ranges =
+	    array_room(table->ranges, table->count, room, sizeof(*ranges));
 
-	if (table->count == *room) {
-		*room = *room == 0 ? 64 : *room * 2;
-		ranges = reallocarray(ranges, *room, sizeof(*ranges));
-		if (ranges == NULL)
-			return -ENOMEM;
-		table->ranges = ranges;
-	}
+	if (ranges == NULL)
+		return -ENOMEM;
+	table->ranges = ranges;
 	ranges[table->count++] = range;
 	return 0;
 }

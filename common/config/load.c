@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/file.h"
 #include "base/line.h"
 #include "base/wrong_lines.h"
@@ -113,16 +114,12 @@ static int
 add_setting(
     struct reading *rd, const char *name, const char *value, uint32_t line)
 {
-	if (rd->nsettings == rd->cap) {
-		size_t cap = rd->cap == 0 ? 32 : 2 * rd->cap;
-		struct setting *more =
-		    reallocarray(rd->settings, cap, sizeof(*more));
+	struct setting *more =
+	    array_room(rd->settings, rd->nsettings, &rd->cap, sizeof(*more));
 
-		if (more == NULL)
-			return -ENOMEM;
-		rd->settings = more;
-		rd->cap = cap;
-	}
+	if (more == NULL)
+		return -ENOMEM;
+	rd->settings = more;
 	rd->settings[rd->nsettings++] = (struct setting){
 		.name = name,
 		.value = value,

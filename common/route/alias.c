@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/domain.h"
 #include "base/file.h"
 #include "base/line.h"
@@ -64,32 +65,15 @@ spoil(struct reading *rd, uint32_t line, const char *why)
 	return complain(rd, line, why);
 }
 
-/* Room for one more in an array of things of this size. */
-static int
-grow(void **array, size_t n, size_t *cap, size_t size)
-{
-	size_t more = *cap == 0 ? 64 : *cap * 2;
-	void *larger;
-
-	if (n < *cap)
-		return 0;
-	larger = reallocarray(*array, more, size);
-	if (larger == NULL)
-		return -ENOMEM;
-	*array = larger;
-	*cap = more;
-	return 0;
-}
-
 static int
 add_member(struct alias_table *t, const struct alias_member *member)
 {
-	void *pool = t->pool;
-	int r = grow(&pool, t->npool, &t->pool_cap, sizeof(*t->pool));
+	struct alias_member *pool =
+	    array_room(t->pool, t->npool, &t->pool_cap, sizeof(*pool));
 
+	if (pool == NULL)
+		return -ENOMEM;
 	t->pool = pool;
-	if (r < 0)
-		return r;
 	t->pool[t->npool++] = *member;
 	t->aliases[t->n - 1].nmembers++;
 	return 0;
@@ -98,12 +82,12 @@ add_member(struct alias_table *t, const struct alias_member *member)
 static int
 add_alias(struct alias_table *t, const char *key, uint32_t line)
 {
-	void *aliases = t->aliases;
-	int r = grow(&aliases, t->n, &t->cap, sizeof(*t->aliases));
+	struct alias *aliases =
+	    array_room(t->aliases, t->n, &t->cap, sizeof(*aliases));
 
+	if (aliases == NULL)
+		return -ENOMEM;
 	t->aliases = aliases;
-	if (r < 0)
-		return r;
 	t->aliases[t->n++] = (struct alias){ .key = key, .line = line };
 	return 0;
 }

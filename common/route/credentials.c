@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/line.h"
 #include "base/line_file.h"
 #include "route/hop_key.h"
@@ -92,16 +93,12 @@ judge(const struct credentials *t, const struct buf word[NWORDS], size_t n)
 static int
 make_room(struct credentials *t)
 {
-	size_t room = t->room == 0 ? 8 : t->room * 2;
-	struct credential *rows;
+	struct credential *rows =
+	    array_room(t->rows, t->count, &t->room, sizeof(*rows));
 
-	if (t->count < t->room)
-		return 0;
-	rows = reallocarray(t->rows, room, sizeof(*rows));
 	if (rows == NULL)
 		return -ENOMEM;
 	t->rows = rows;
-	t->room = room;
 	return 0;
 }
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/address.h"
+#include "base/array.h"
 #include "base/domain.h"
 #include "base/file.h"
 #include "base/line.h"
@@ -201,16 +202,12 @@ parse_line(struct texts *texts, char *line, const struct route_transport *known,
 static int
 add_rule(struct route_table *table, const struct rule *rule)
 {
-	if (table->n == table->cap) {
-		size_t cap = table->cap == 0 ? 64 : table->cap * 2;
-		struct rule *rules =
-		    reallocarray(table->rules, cap, sizeof(*rules));
+	struct rule *rules =
+	    array_room(table->rules, table->n, &table->cap, sizeof(*rules));
 
-		if (rules == NULL)
-			return -ENOMEM;
-		table->rules = rules;
-		table->cap = cap;
-	}
+	if (rules == NULL)
+		return -ENOMEM;
+	table->rules = rules;
 	table->rules[table->n++] = *rule;
 	return 0;
 }

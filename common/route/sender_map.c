@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/domain.h"
 #include "base/file.h"
 #include "base/line.h"
@@ -138,16 +139,11 @@ split_line(const struct sender_kind *kind, char *line, char **ret_key,
 static int
 add_row(struct sender_map *t, const struct row *row)
 {
-	size_t cap = t->cap == 0 ? 16 : t->cap * 2;
-	struct row *rows;
+	struct row *rows = array_room(t->rows, t->n, &t->cap, sizeof(*rows));
 
-	if (t->n == t->cap) {
-		rows = reallocarray(t->rows, cap, sizeof(*rows));
-		if (rows == NULL)
-			return -ENOMEM;
-		t->rows = rows;
-		t->cap = cap;
-	}
+	if (rows == NULL)
+		return -ENOMEM;
+	t->rows = rows;
 	t->rows[t->n++] = *row;
 	return 0;
 }

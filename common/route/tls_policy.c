@@ -5,6 +5,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/array.h"
 #include "base/domain.h"
 #include "base/line.h"
 #include "base/line_file.h"
@@ -155,16 +156,12 @@ parse_line(struct tls_policy *row, char *line, const char **ret_word)
 static int
 append(struct tls_policies *t, const struct tls_policy *row)
 {
-	size_t room = t->room == 0 ? 16 : t->room * 2;
-	struct tls_policy *rows = t->rows;
+	struct tls_policy *rows =
+	    array_room(t->rows, t->count, &t->room, sizeof(*rows));
 
-	if (t->count == t->room) {
-		rows = reallocarray(t->rows, room, sizeof(*rows));
-		if (rows == NULL)
-			return -ENOMEM;
-		t->rows = rows;
-		t->room = room;
-	}
+	if (rows == NULL)
+		return -ENOMEM;
+	t->rows = rows;
 	rows[t->count++] = *row;
 	return 0;
 }

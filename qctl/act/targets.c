@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
+
 /* ---- in the process that reads a queue ---- */
 
 /* The command that comes first, or instead. */
@@ -90,16 +92,11 @@ int
 targets_add(struct target **targets, size_t *count, size_t *cap,
     const struct target *target)
 {
-	const size_t want = *cap == 0 ? 64 : *cap * 2;
-	struct target *more;
+	struct target *more = array_room(*targets, *count, cap, sizeof(*more));
 
-	if (*count == *cap) {
-		more = reallocarray(*targets, want, sizeof(*more));
-		if (more == NULL)
-			return -ENOMEM;
-		*targets = more;
-		*cap = want;
-	}
+	if (more == NULL)
+		return -ENOMEM;
+	*targets = more;
 	(*targets)[(*count)++] = *target;
 	return 0;
 }

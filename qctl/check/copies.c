@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/io.h"
 
 #define TRAILER QUEUE_FILE_TRAILER
@@ -17,16 +18,12 @@ int
 copies_note(struct check *c, const struct place *p,
     const struct queue_file *file, uint32_t advanced)
 {
-	const size_t want = c->seen_cap == 0 ? 1024 : c->seen_cap * 2;
-	struct seen *more;
+	struct seen *more =
+	    array_room(c->seen, c->nseen, &c->seen_cap, sizeof(*more));
 
-	if (c->nseen == c->seen_cap) {
-		more = reallocarray(c->seen, want, sizeof(*more));
-		if (more == NULL)
-			return -ENOMEM;
-		c->seen = more;
-		c->seen_cap = want;
-	}
+	if (more == NULL)
+		return -ENOMEM;
+	c->seen = more;
 	c->seen[c->nseen++] = (struct seen){ .arrival_wall = file->arrival_wall,
 		.inode = (uint64_t)p->st.st_ino,
 		.queue = file->queue,

@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/num.h"
 #include "spool/prepared.h"
 #include "spool/reason.h"
@@ -181,16 +182,12 @@ finish_one(const struct spool *sp, const struct misnamed *m)
 int
 renumber_note(struct check *c, const struct place *p)
 {
-	const size_t want = c->misnamed_cap == 0 ? 64 : c->misnamed_cap * 2;
-	struct misnamed *m;
+	struct misnamed *m =
+	    array_room(c->misnamed, c->nmisnamed, &c->misnamed_cap, sizeof(*m));
 
-	if (c->nmisnamed == c->misnamed_cap) {
-		m = reallocarray(c->misnamed, want, sizeof(*m));
-		if (m == NULL)
-			return -ENOMEM;
-		c->misnamed = m;
-		c->misnamed_cap = want;
-	}
+	if (m == NULL)
+		return -ENOMEM;
+	c->misnamed = m;
 	m = &c->misnamed[c->nmisnamed];
 	*m = (struct misnamed){ p->dir, p->item.inode, (uint64_t)p->st.st_ino,
 		strdup(p->leaf) };

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "base/array.h"
 #include "base/clock.h"
 
 #define PASSES 8 /* of a walk that misses no message */
@@ -36,16 +37,12 @@ compare(const void *a, const void *b)
 static int
 met_add(struct met *met, uint64_t inode)
 {
-	const size_t want = met->cap == 0 ? 256 : met->cap * 2;
-	uint64_t *more;
+	uint64_t *more =
+	    array_room(met->inodes, met->count, &met->cap, sizeof(*more));
 
-	if (met->count == met->cap) {
-		more = reallocarray(met->inodes, want, sizeof(*more));
-		if (more == NULL)
-			return -ENOMEM;
-		met->inodes = more;
-		met->cap = want;
-	}
+	if (more == NULL)
+		return -ENOMEM;
+	met->inodes = more;
 	met->inodes[met->count++] = inode;
 	return 0;
 }

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/io.h"
 #include "base/num.h"
 #include "base/option.h"
@@ -11,34 +12,17 @@
 #define TIME_MAX      (100LL * 365 * 24 * 3600 * USEC_PER_SEC)
 #define LINE_MAX_SIZE 256
 
-/* ---- lists that grow ---- */
-
-static int
-grow(void **array, size_t *cap, size_t count, size_t size)
-{
-	const size_t want = *cap == 0 ? 16 : *cap * 2;
-	void *bigger;
-
-	if (count < *cap)
-		return 0;
-	bigger = reallocarray(*array, want, size);
-	if (bigger == NULL)
-		return -ENOMEM;
-	*array = bigger;
-	*cap = want;
-	return 0;
-}
-
 static int
 add_id(struct select *s, const struct queue_id *id)
 {
-	void *ids = s->ids;
-	int r = grow(&ids, &s->ids_cap, s->nids, sizeof(*s->ids));
+	struct select_id *ids =
+	    array_room(s->ids, s->nids, &s->ids_cap, sizeof(*ids));
 
+	if (ids == NULL)
+		return -ENOMEM;
 	s->ids = ids;
-	if (r == 0)
-		s->ids[s->nids++] = (struct select_id){ .id = *id };
-	return r;
+	s->ids[s->nids++] = (struct select_id){ .id = *id };
+	return 0;
 }
 
 /* An id as listings and logs print it: behind `#' (qread), before marks of
@@ -67,13 +51,14 @@ parse_id(const char *word, struct queue_id *ret_id)
 static int
 add_term(struct select *s, const struct select_term *term)
 {
-	void *terms = s->terms;
-	int r = grow(&terms, &s->terms_cap, s->nterms, sizeof(*s->terms));
+	struct select_term *terms =
+	    array_room(s->terms, s->nterms, &s->terms_cap, sizeof(*terms));
 
+	if (terms == NULL)
+		return -ENOMEM;
 	s->terms = terms;
-	if (r == 0)
-		s->terms[s->nterms++] = *term;
-	return r;
+	s->terms[s->nterms++] = *term;
+	return 0;
 }
 
 /* ---- values ---- */

@@ -9,6 +9,7 @@
 #include <sysexits.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/clock.h"
 #include "base/num.h"
 #include "base/subuid.h"
@@ -113,16 +114,12 @@ read_queue(struct worker *w, void *arg)
 static int
 add_row(struct shares *s, uid_t uid, bool is_free, const struct use *use)
 {
-	const size_t want = s->room == 0 ? 64 : 2 * s->room;
-	struct share_row *more;
+	struct share_row *more =
+	    array_room(s->rows, s->count, &s->room, sizeof(*more));
 
-	if (s->count == s->room) {
-		more = reallocarray(s->rows, want, sizeof(*more));
-		if (more == NULL)
-			return -ENOMEM;
-		s->rows = more;
-		s->room = want;
-	}
+	if (more == NULL)
+		return -ENOMEM;
+	s->rows = more;
 	s->rows[s->count++] =
 	    (struct share_row){ .uid = uid, .is_free = is_free, .use = *use };
 	return 0;

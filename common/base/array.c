@@ -1,11 +1,11 @@
-#include "qsim/array.h"
+#include "base/array.h"
 
 #include <stdlib.h>
 
 void *
-array_room(void *array, uint32_t n, uint32_t *cap, size_t size)
+array_room(void *array, size_t n, size_t *cap, size_t size)
 {
-	uint32_t more = *cap < 16 ? 16 : *cap;
+	size_t more = *cap < 16 ? 16 : *cap;
 	void *moved;
 
 	if (n < *cap)
