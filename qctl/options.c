@@ -69,9 +69,17 @@ static const struct verb_row {
 	{ "trace", VERB_TRACE, 0, GIVEN_JSON | GIVEN_FOR, false },
 };
 
-#define VERBS                                                                 \
-	"list, show, explain, sites, shares, shape, hold, release, requeue, " \
-	"delete, undelete, retry, expire, spread, check, rules, route, trace"
+/* A complaint that ends with the names of all verbs. */
+static int
+refuse_verb(struct buf *error)
+{
+	size_t i;
+
+	for (i = 0; i < ARRAY_LEN(verbs); i++)
+		(void)buf_printf(
+		    error, "%s%s", i == 0 ? ": " : ", ", verbs[i].name);
+	return -EINVAL;
+}
 
 static const struct {
 	unsigned bit;
@@ -251,7 +259,8 @@ take_word(void *options, const char *word, struct buf *error)
 			o->row = i;
 			return 0;
 		}
-	return option_wrong(error, "unknown verb ", word, ": " VERBS);
+	(void)option_wrong(error, "unknown verb ", word, "");
+	return refuse_verb(error);
 }
 
 /* clang-format off */
@@ -356,8 +365,10 @@ judge(struct options *o, struct buf *error)
 	const struct verb_row *row = &verbs[o->row];
 	size_t i;
 
-	if (o->verb == VERB_NONE)
-		return refuse(error, "no verb given: " VERBS);
+	if (o->verb == VERB_NONE) {
+		(void)refuse(error, "no verb given");
+		return refuse_verb(error);
+	}
 	for (i = 0; i < ARRAY_LEN(givens); i++)
 		if ((o->given & givens[i].bit & ~row->may) != 0) {
 			(void)buf_printf(error, "%s does not go with %s",

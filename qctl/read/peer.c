@@ -84,10 +84,7 @@ peer_hold(struct peer *p, const struct queue_id *id, usec_t until_wall,
 		.u.ACT_HOLD_FOR = {
 		    .serial = p->serial,
 		    .until_wall = until_wall,
-		    .arrival_wall = id->arrival_wall,
-		    .nonce = id->nonce,
-		    .queue = id->queue,
-		    .inode = id->inode,
+		    PEER_ID(id),
 		    .reason = { reason, strlen(reason) },
 		} };
 
@@ -100,10 +97,7 @@ peer_spread(struct peer *p, const struct queue_id *id, uint32_t to)
 	const struct msg msg = { .type = MSG_ACT_TO,
 		.u.ACT_TO = {
 		    .serial = p->serial,
-		    .arrival_wall = id->arrival_wall,
-		    .nonce = id->nonce,
-		    .queue = id->queue,
-		    .inode = id->inode,
+		    PEER_ID(id),
 		    .to = to,
 		} };
 
@@ -138,10 +132,7 @@ peer_hold_rule(struct peer *p, const struct queue_id *id, uint32_t rule)
 		.u.ACT_HOLD_RULE = {
 		    .serial = p->serial,
 		    .rule = rule,
-		    .arrival_wall = id->arrival_wall,
-		    .nonce = id->nonce,
-		    .queue = id->queue,
-		    .inode = id->inode,
+		    PEER_ID(id),
 		} };
 
 	return put_act(p, &msg);
@@ -157,19 +148,13 @@ act_of(const struct peer *p, enum spool_act act, const struct queue_id *id,
 			    .serial = p->serial,
 			    .act = act,
 			    .due_wall = due_wall,
-			    .arrival_wall = id->arrival_wall,
-			    .nonce = id->nonce,
-			    .queue = id->queue,
-			    .inode = id->inode,
+			    PEER_ID(id),
 			} };
 	return (struct msg){ .type = MSG_ACT,
 		.u.ACT = {
 		    .serial = p->serial,
 		    .act = act,
-		    .arrival_wall = id->arrival_wall,
-		    .nonce = id->nonce,
-		    .queue = id->queue,
-		    .inode = id->inode,
+		    PEER_ID(id),
 		} };
 }
 

@@ -14,6 +14,11 @@ struct peer {
 	uint64_t serial;
 };
 
+/* The fields of a frame that name a message. */
+#define PEER_ID(id)                                               \
+	.arrival_wall = (id)->arrival_wall, .nonce = (id)->nonce, \
+	.queue = (id)->queue, .inode = (id)->inode
+
 /* -ENOENT, -ECONNREFUSED: no queue-send has the queue. -EACCES: the directory
  * of its socket may not be entered. */
 int peer_connect(struct peer *p, const struct spool *sp, usec_t limit);

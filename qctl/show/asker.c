@@ -70,10 +70,7 @@ asker_message(struct asker *a, const struct queue_id *id, struct answer *answer)
 	const struct msg question = { .type = MSG_EXPLAIN,
 		.u.EXPLAIN = {
 		    .serial = 1,
-		    .arrival_wall = id->arrival_wall,
-		    .nonce = id->nonce,
-		    .queue = id->queue,
-		    .inode = id->inode,
+		    PEER_ID(id),
 		} };
 
 	return ask(a, &question, answer);

@@ -4,7 +4,6 @@
  *	explain.c   what the spool says of a message, in sentences
  *	asker.c     what its queue-send says of it
  *	sentence.c  the sentence of each situation; pure
- *	damaged.c   a file in corrupt/ or deleted/
  */
 #ifndef QCTL_SHOW_EXPLAIN_H
 #define QCTL_SHOW_EXPLAIN_H
@@ -42,12 +41,6 @@ void sentence_add_more(struct out *out, uint32_t count);
 /* " (alice: new disk)": the operator, and the reason if there is one. */
 void sentence_add_hold(
     struct out *out, const struct hold_note *note, const char *who);
-
-/* Which check the file in corrupt/ fails, and what can be done. -errno: it
- * cannot be read. damaged.c */
-int damaged_say(const struct message *m, struct out *out);
-/* When the file in deleted/ is removed. */
-void deleted_say(const struct message *m, usec_t now_wall, struct out *out);
 
 /* ---- asker.c ---- */
 
