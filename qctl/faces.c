@@ -126,43 +126,28 @@ take_list(const struct option_row *row, void *options, const char *value UNUSED,
 	return 0;
 }
 
+/* -f, -i ID, -s DOMAIN */
 static int
-take_flush(const struct option_row *row UNUSED, void *options,
-    const char *value UNUSED, struct buf *error)
-{
-	struct options *o = options;
-	int r = set_act(o, ACT_RETRY, error);
-
-	return r < 0 ? r : select_add(&o->select, "ALL", error);
-}
-
-static int
-take_id(const struct option_row *row UNUSED, void *options, const char *value,
+take_retry(const struct option_row *row, void *options, const char *value,
     struct buf *error)
 {
 	struct options *o = options;
 	int r = set_act(o, ACT_RETRY, error);
 
-	return r < 0 ? r : select_add_id(&o->select, value, error);
-}
-
-static int
-take_site(const struct option_row *row UNUSED, void *options, const char *value,
-    struct buf *error)
-{
-	struct options *o = options;
-	int r = set_act(o, ACT_RETRY, error);
-
-	return r < 0 ? r : select_add_domain(&o->select, value, error);
+	if (r < 0)
+		return r;
+	return row->letter == 'f' ? select_add(&o->select, "ALL", error)
+	    : row->letter == 'i'  ? select_add_id(&o->select, value, error)
+				  : select_add_domain(&o->select, value, error);
 }
 
 static const struct option_row queue_rows[] = {
 	{ NULL, 'p', NULL, NULL, take_list, 0 },
 	{ NULL, 'j', NULL, NULL, take_list, 0 },
 	{ NULL, 'v', NULL, NULL, pass_over, 0 },
-	{ NULL, 'f', NULL, NULL, take_flush, 0 },
-	{ NULL, 's', "", NULL, take_site, 0 },
-	{ NULL, 'i', "", NULL, take_id, 0 },
+	{ NULL, 'f', NULL, NULL, take_retry, 0 },
+	{ NULL, 's', "", NULL, take_retry, 0 },
+	{ NULL, 'i', "", NULL, take_retry, 0 },
 	{ NULL, 'c', "", NULL, option_take_string,
 	    offsetof(struct options, conf_path) },
 };

@@ -31,6 +31,7 @@ struct frame {
 
 struct shares {
 	struct task *task;
+	uid_t account; /* the rows of this one, or USE_ALL */
 	struct share_row *rows;
 	size_t count, room;
 	usec_t walked_wall; /* the earliest of the last walks; 0: none */
@@ -38,7 +39,7 @@ struct shares {
 };
 
 struct sender {
-	const struct task *task;
+	const struct shares *shares;
 	struct worker *worker;
 	const struct spool *sp;
 };
@@ -49,7 +50,7 @@ send_use(void *arg, uid_t account, const struct use *use)
 	const struct sender *s = arg;
 	struct frame f;
 
-	if (s->task->account != USE_ALL && s->task->account != account)
+	if (s->shares->account != USE_ALL && s->shares->account != account)
 		return;
 	memset(&f, 0, sizeof(f)); /* the padding, too */
 	f.uid = account;
@@ -90,13 +91,13 @@ read_queue(struct worker *w, void *arg)
 {
 	struct spool sp;
 	const struct shares *shares = arg;
-	struct sender s = { shares->task, w, &sp };
-	int r = spool_open(&sp, &spool_sys_real, s.task->base, w->queue);
+	struct sender s = { shares, w, &sp };
+	int r = spool_open(&sp, &spool_sys_real, shares->task->base, w->queue);
 
 	if (r == 0)
 		r = send_table(&s);
 	if (r == 0)
-		r = use_each_drop(&sp, s.task->account, send_use, &s);
+		r = use_each_drop(&sp, shares->account, send_use, &s);
 	if (r == -EACCES)
 		worker_denied(w);
 	else if (r == -EBADMSG)
@@ -280,8 +281,8 @@ finish(struct shares *s, const struct worker_totals *totals)
 	if (r == 0 && totals->denied > 0)
 		return task_complain(o, EX_NOPERM, LOOK_DENIED);
 	/* The row of a user who has nothing. */
-	if (r == 0 && s->task->account != USE_ALL)
-		r = add_row(s, s->task->account, false, &(struct use){ 0 });
+	if (r == 0 && s->account != USE_ALL)
+		r = add_row(s, s->account, false, &(struct use){ 0 });
 	merge(s);
 	for (i = 0; i < s->count; i++)
 		share_row_complete(s->task, &s->rows[i]);
@@ -305,7 +306,7 @@ shares_show(struct task *t)
 
 	if (r < 0)
 		return task_complain(&t->options, EX_OSERR, strerror(-r));
-	if (find_account(t, &t->account) < 0)
+	if (find_account(t, &s.account) < 0)
 		return complain_unknown(t);
 	job.take_row = take_frame;
 	job.arg = &s;

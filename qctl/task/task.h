@@ -58,7 +58,6 @@ struct task {
 	usec_t delivery_max;
 	uint64_t active_limit; /* qmgr_message_active_limit */
 	struct conf limits;    /* of users; nothing else is set in it */
-	uid_t account;         /* of VERB_SHARES: this one, or USE_ALL */
 	bool own_only;         /* the user is no reader: the own account */
 	bool elsewhere; /* second round: ids in queues that they do not name */
 	int error;      /* of a row */
