@@ -27,7 +27,8 @@ out_printf(struct out *o, const char *fmt, ...)
 void
 out_str(struct out *o, const char *s)
 {
-	out_printf(o, "%s", s);
+	if (o->error == 0)
+		note_error(o, buf_add_str(&o->text, s));
 }
 
 void
