@@ -59,8 +59,6 @@ parent_take(const struct expansion *x, struct parent *ret)
 	int r = queue_id_parse(x->id, &p->id);
 
 	p->fd = -1;
-	if (r == 0 && sp->dir[SPOOL_PREPARED] < 0)
-		r = -ENOTDIR;
 	if (r < 0)
 		return r;
 	p->fd = spool_open_file(sp, SPOOL_ACTIVE, p->id.inode, O_RDWR);

@@ -184,7 +184,7 @@ read_one(struct worker *w, void *arg)
 		worker_note(w, "%s",
 		    rc == -EBADMSG      ? queue_file_reason()
 			: rc == -EAGAIN ? MOVED_ON
-					: strerror(-rc));
+					: spool_error(rc));
 	spool_close(&sp);
 	return 0;
 }

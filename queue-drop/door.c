@@ -150,6 +150,8 @@ open_queue(struct door *d)
 	int r = spool_open(&d->sp, d->sys, d->base, d->queue);
 	char text[ROOM_TEXT_SIZE];
 
+	if (r == -EMEDIUMTYPE)
+		return refuse(d, EX_TEMPFAIL, "4.3.5 %s", spool_error(r));
 	if (r < 0)
 		return refuse_error(d, r);
 	d->opened = true;

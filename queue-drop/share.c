@@ -185,9 +185,9 @@ check_waiting(struct share *s, const struct spool *sp, const struct use *own)
 /* ---- one door ---- */
 
 /* The first door that comes makes the file, for the owner or for a subordinate
- * uid, and all doors of the account write it by their group. An earlier version
- * made files of mode 0600. In a sticky directory O_CREAT may not meet the file
- * of another uid (fs.protected_regular). */
+ * uid, and all doors of the account write it by their group. In a sticky
+ * directory O_CREAT may not meet the file of another uid
+ * (fs.protected_regular). */
 static int
 open_shared(const char *path)
 {

@@ -65,8 +65,6 @@ struct walk {
 	bool running, wanted;
 	usec_t began_at, ended_at; /* the last one */
 	uint64_t found;            /* so far */
-	uint64_t failed;           /* of hold/: failed mail among these */
-	uint64_t said;             /* that this many stay, in the log */
 	uint64_t count; /* by the last whole walk, and by moves since then */
 };
 

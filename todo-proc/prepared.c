@@ -26,8 +26,7 @@ prepared_begin(struct todo *t)
 {
 	prepared_done(t);
 	/* Without memory the next scan does it. */
-	if (t->sp.dir[SPOOL_PREPARED] >= 0)
-		(void)walk_begin(t, &t->prepared, &kind);
+	(void)walk_begin(t, &t->prepared, &kind);
 }
 
 void

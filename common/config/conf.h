@@ -170,7 +170,6 @@ struct conf {
 	uint32_t report_rate_limit;    /* 0: none */
 	uint64_t bounce_size_limit;    /* 0: the header alone */
 	char *double_bounce_recipient; /* "": none */
-	bool report_held_failures;
 	usec_t in_flow_delay;
 	usec_t mark_sync_interval; /* 0: left to the kernel */
 	bool destination_concurrency_feedback_debug;

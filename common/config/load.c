@@ -197,9 +197,9 @@ fail_unknown(struct reading *rd, const struct setting *s)
 {
 	const char *ours = param_of_postfix(s->name);
 
-	return ours == NULL
-	    ? fail_setting(rd, s, "unknown parameter")
-	    : fail_setting(rd, s, "unknown parameter; see %s", ours);
+	return fail_setting(rd, s, "unknown parameter; %s%s",
+	    ours == NULL ? "correct or remove the line" : "see ",
+	    ours == NULL ? "" : ours);
 }
 
 /* The transport of a name TRANSPORT_X. Nothing is said of it where the list of

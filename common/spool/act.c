@@ -294,8 +294,6 @@ act_move(const struct spool *sp, enum spool_act act, enum spool_dir dir,
 
 	if (act == ACT_SPREAD || !act_applies(act, dir))
 		return -EINVAL;
-	if (sp->dir[to] < 0)
-		return -ENOTSUP; /* of an earlier version */
 	if (act_gives_up(act))
 		r = give_up(sp, inode, fd, now_wall);
 	if (r == 0 && ends_decision(act, to))

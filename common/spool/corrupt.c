@@ -168,8 +168,6 @@ move_name(
 {
 	char leaf[SPOOL_PATH_MAX];
 
-	if (sp->dir[to] < 0)
-		return -ENOTSUP;
 	spool_leaf(sp, to, inode, leaf, sizeof(leaf));
 	return sp->sys->renameat(
 		   sp->dir[SPOOL_CORRUPT], name, sp->dir[to], leaf) < 0

@@ -3,7 +3,7 @@
  *
  * A name in corrupt/ need not be the inode of its file: the file is found by
  * its inode. Nothing about a failed check is stored; the file is checked again
- * on each question, so that files of earlier versions are explained, too.
+ * on each question, so that the answer is there after a restart, too.
  *
  * Soft: -errno. */
 #ifndef SPOOL_CORRUPT_H

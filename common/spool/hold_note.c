@@ -100,7 +100,7 @@ struct reading {
 	bool found;
 };
 
-/* UID/UNTIL/RULE; of an earlier version UID/UNTIL. */
+/* UID/UNTIL/RULE. */
 static bool
 parse_who(const char *relay, struct hold_note *note)
 {
@@ -118,7 +118,7 @@ parse_who(const char *relay, struct hold_note *note)
 	note->uid = (uid_t)n[0];
 	note->until_wall = (usec_t)n[1] * USEC_PER_SEC;
 	note->rule = (uint32_t)n[2];
-	return i >= 2 && rest == NULL;
+	return i == 3 && rest == NULL;
 }
 
 static int

@@ -76,9 +76,9 @@ struct hold_rules_change {
 /* Writes the file with one rule more, or one less, synced; rules whose time is
  * over go. -ENOSPC: HOLD_RULES_MAX are there, or the disk is full; -EINVAL: not
  * a rule; -ESRCH: no such rule; -EBADMSG: damaged, and no rule more; -EAGAIN:
- * another process is writing; -ENOENT: no directory (an earlier version made
- * QUEUE_BASE). After any of these the rules are the old ones. Other errors, of
- * the last sync, may leave the new ones. */
+ * another process is writing; -ENOENT: no directory. After any of these the
+ * rules are the old ones. Other errors, of the last sync, may leave the new
+ * ones. */
 int hold_rules_change(
     const struct spool_sys *sys, const char *base, struct hold_rules_change *c);
 

@@ -13,8 +13,45 @@
 #include "spool/format.h"
 #include "spool/spool.h"
 
-#define MARKER_TEMP   "queue.new"
-#define MARKER_PREFIX "qscheduler queue 1 split "
+#define MARKER_TEMP    "queue.new"
+#define VERSION_DIGITS 9
+#define MARKER_KIND    "qscheduler queue "
+#define MARKER_VERSION "1"
+#define MARKER_PREFIX  MARKER_KIND MARKER_VERSION " split "
+
+static int
+refuse_version(const char *version, int len)
+{
+	static _Thread_local char text[256];
+
+	snprintf(text, sizeof(text),
+	    "layout version %.*s, this program reads version " MARKER_VERSION
+	    "; nothing was changed: deliver its mail with the qscheduler that "
+	    "made it, then remove the directory and its line in "
+	    "QUEUE_BASE/queues",
+	    len, version);
+	format_refused(text);
+	return -EMEDIUMTYPE;
+}
+
+/* Of another version the number alone is understood. */
+static int
+judge_version(const char *line)
+{
+	const size_t kind = sizeof(MARKER_KIND) - 1;
+	const char *version = line + kind;
+	size_t len;
+
+	if (strncmp(line, MARKER_KIND, kind) != 0)
+		return format_damaged("marker is not one of a queue");
+	len = strspn(version, "0123456789");
+	if (len == 0 || len > VERSION_DIGITS ||
+	    (version[len] != ' ' && version[len] != '\n'))
+		return format_damaged("marker has no version");
+	if (len == 1 && version[0] == MARKER_VERSION[0])
+		return 0;
+	return refuse_version(version, (int)len);
+}
 
 static int
 read_marker(int fd, uint32_t *ret_split)
@@ -24,6 +61,7 @@ read_marker(int fd, uint32_t *ret_split)
 	struct stat st;
 	int64_t len;
 	uint64_t split;
+	int r;
 
 	if (fstat(fd, &st) < 0)
 		return -errno;
@@ -33,11 +71,14 @@ read_marker(int fd, uint32_t *ret_split)
 	if (len < 0)
 		return (int)len;
 	line[len] = '\0';
+	r = judge_version(line);
+	if (r < 0)
+		return r;
 	/* A line that fills the buffer is too long for a marker. */
 	if (len == 0 || len == sizeof(line) - 1 || line[len - 1] != '\n' ||
 	    strlen(line) != (size_t)len ||
 	    strncmp(line, MARKER_PREFIX, prefix) != 0)
-		return format_damaged("marker is not of version 1");
+		return format_damaged("marker is not a line of version 1");
 	line[len - 1] = '\0';
 	if (num_u64(line + prefix, 1, SPOOL_SPLIT_MAX, &split) < 0)
 		return format_damaged("marker: split out of range");

@@ -8,7 +8,8 @@
 
 #define MARKER_NAME "queue"
 
-/* -ENOENT: there is none; -EBADMSG: not a marker. */
+/* -ENOENT: there is none; -EBADMSG: not a marker; -EMEDIUMTYPE: of another
+ * version, with queue_file_reason(). */
 int marker_read(int dir, uint32_t *ret_split);
 /* The file and its name are synced. */
 int marker_write(int dir, uint32_t split);

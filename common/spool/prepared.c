@@ -311,8 +311,6 @@ spool_settle_message(const struct spool *sp, int fd,
 	uint64_t released = 0;
 	int r, bad = 0;
 
-	if (sp->dir[SPOOL_PREPARED] < 0)
-		return 0;
 	spool_scan_begin(&scan, sp, SPOOL_PREPARED);
 	while ((r = spool_scan_next(&scan, false, &item)) != 0) {
 		if (r > 0 &&

@@ -8,8 +8,8 @@
  * line in bounce/ is written before the recipient is marked RCPT_FAILED, so
  * that only a power cut leaves a mark without its reason.
  *
- * A file in defer/ begins with the number of the attempt, from 1 on; one of an
- * earlier version has no such line:
+ * A file in defer/ that an attempt began has the number of the attempt in its
+ * first line, from 1 on:
  *	attempt <TAB> NUMBER
  *
  * A line of bounce/ says that the reasons in front of it were reported to the

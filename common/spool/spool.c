@@ -13,6 +13,7 @@
 
 #include "base/io.h"
 #include "base/num.h"
+#include "spool/format.h"
 #include "spool/marker.h"
 
 /* clang-format off */
@@ -33,15 +34,27 @@ const struct spool_dir_info spool_dirs[SPOOL_NDIRS] = {
 };
 /* clang-format on */
 
-#define OPEN_DIR (O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
+/* Of the last spool_open() that ended with -EMEDIUMTYPE. */
+static _Thread_local char layout_error[SPOOL_ERROR_MAX];
 
-/* A program of this version may find a queue that the supervisor has not
- * brought to this version yet. */
-static bool
-is_made_later(enum spool_dir dir, int error)
+#define OPEN_DIR     (O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
+
+#define OLD_MAILDROP "maildrop"
+
+/* The marker is written last: a queue with a marker has all directories. One
+ * without them was made by a development version, or lost them. */
+static int
+refuse_dirs(const char *what, const char *name)
 {
-	return (dir == SPOOL_PREPARED || dir == SPOOL_DELETED) &&
-	    error == ENOENT;
+	static _Thread_local char text[256];
+
+	snprintf(text, sizeof(text),
+	    "%s directory %s/; nothing was changed: put back a directory that "
+	    "was lost; deliver mail of a development version with the "
+	    "qscheduler that made it",
+	    what, name);
+	format_refused(text);
+	return -EMEDIUMTYPE;
 }
 
 /* O_PATH, since the gate may be passed and not read. */
@@ -53,8 +66,9 @@ open_dir(struct spool *sp, enum spool_dir dir)
 	int fd;
 
 	if (fstatat(sp->fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
-		return errno == EACCES || is_made_later(dir, errno) ? 0
-								    : -errno;
+		return errno == EACCES ? 0
+		    : errno == ENOENT  ? refuse_dirs("there is no", name)
+				       : -errno;
 	sp->owner[dir] = st.st_uid;
 	if (faccessat(sp->fd, name, X_OK, AT_EACCESS) < 0)
 		return errno == EACCES ? 0 : -errno;
@@ -89,6 +103,8 @@ open_dirs(struct spool *sp, unsigned dirs)
 	for (dir = 0; r == 0 && dir < SPOOL_NDIRS; dir++)
 		if ((dirs & SPOOL_DIR_BIT(dir)) != 0)
 			r = open_dir(sp, dir);
+	if (r == 0 && faccessat(sp->fd, OLD_MAILDROP, F_OK, 0) == 0)
+		r = refuse_dirs("there is an old", OLD_MAILDROP);
 	if (r == 0 && fstat(sp->fd, &st) < 0)
 		r = -errno;
 	/* Only the owner may enter: one user runs the instance. */
@@ -117,9 +133,18 @@ spool_open_some(struct spool *sp, const struct spool_sys *sys, const char *base,
 	}
 	sp->fd = sys->openat(AT_FDCWD, sp->path, OPEN_DIR, 0);
 	r = sp->fd < 0 ? -errno : open_dirs(sp, dirs);
+	if (r == -EMEDIUMTYPE)
+		snprintf(layout_error, sizeof(layout_error), "%s: %s", sp->path,
+		    queue_file_reason());
 	if (r < 0)
 		spool_close(sp);
 	return r;
+}
+
+const char *
+spool_error(int error)
+{
+	return error == -EMEDIUMTYPE ? layout_error : strerror(-error);
 }
 
 int

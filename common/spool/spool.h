@@ -88,23 +88,19 @@ struct spool_owner {
  * not 1..SPOOL_SPLIT_MAX; -ELOOP base or a directory is a link; -ENOTDIR;
  * -EPERM a directory of another user, or base in a directory where any user may
  * rename it; -ENOENT a directory queueN without marker that no file system is
- * mounted on. */
+ * mounted on; -EMEDIUMTYPE a queue of another layout, of which nothing is
+ * changed. */
 int spool_create(const char *base, uint32_t queue, uint32_t split,
     const struct spool_owner *owner);
-/* In QUEUE_BASE: only the door makes files there, each owned by its user. Files
- * that an earlier version made become writable by each door of the account. */
+/* In QUEUE_BASE: only the door makes files there, each owned by its user. */
 int spool_make_users(int base, const struct spool_owner *owner);
 /* In QUEUE_BASE: the maildir for root and postmaster without an alias. */
 int spool_make_mailbox(int base, const struct spool_owner *owner);
 /* In QUEUE_BASE: members of the group read rules, the queues write them. */
 int spool_make_rules(int base, const struct spool_owner *owner);
-/* Makes the gate and maildrop/ alone, in the directory of a queue. */
-int spool_make_maildrop(int queue, const struct spool_owner *owner);
-/* Makes a directory that is not split, alone: prepared/, deleted/. */
-int
-spool_make_dir(int queue, enum spool_dir dir, const struct spool_owner *owner);
-/* Open the directories; those that this process may not enter stay -1, and so
- * do prepared/ and deleted/ in a queue of an earlier version. */
+/* Open the directories; those that this process may not enter stay -1.
+ * -EMEDIUMTYPE: the marker names another version of the layout, a directory is
+ * missing, or the maildrop/ of development versions is there. */
 int spool_open(struct spool *sp, const struct spool_sys *sys, const char *base,
     uint32_t queue);
 /* spool_open() of the directories of `dirs` alone, a sum of SPOOL_DIR_BIT(): no
@@ -113,6 +109,10 @@ int spool_open_some(struct spool *sp, const struct spool_sys *sys,
     const char *base, uint32_t queue, unsigned dirs);
 /* Called after a failed spool_open(), too. */
 void spool_close(struct spool *sp);
+#define SPOOL_ERROR_MAX 512
+/* The words for an error of spool_open(): of -EMEDIUMTYPE the path of the
+ * queue, what is wrong with its layout, and what to do. */
+const char *spool_error(int error);
 /* Is there no disk to wait for (tmpfs)? */
 bool spool_is_in_memory(const struct spool *sp);
 
@@ -130,20 +130,6 @@ bool spool_is_sealed_at(const char *base, uint32_t queue);
 /* Numbers of the queue directories below base, ascending; -errno or count.
  * Counts at most max. */
 int spool_list(const char *base, uint32_t *ret_queues, size_t max);
-
-/* Bring a queue of an earlier version to this one: gate/ is made, drops in the
- * old maildrop/, which anybody could write to, are copied behind it, and the
- * old directory goes. The supervisor calls this before spool_open(); on a queue
- * of this version nothing is done. prepared/ and deleted/ are made where they
- * are missing. A
- * drop above `largest` bytes (0: none), or one that is mostly a hole, goes to
- * corrupt/ uncopied. -errno: what could not be moved stays where no user can
- * add to it. */
-int spool_upgrade(const char *base, uint32_t queue,
-    const struct spool_owner *owner, uint64_t largest);
-/* The size of the largest queue file under these limits of a submission; 0: no
- * limit of content. */
-uint64_t spool_largest(uint64_t max_content, uint32_t max_rcpts);
 
 #define SPOOL_PATH_MAX 64
 /* "incoming/7/4711" relative to the queue's directory. */

@@ -1,6 +1,5 @@
 #include "spool/spool.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -219,42 +218,6 @@ make_gate(int queue, const struct spool_owner *owner)
 	return make_plain(queue, SPOOL_GATE, &shape, owner);
 }
 
-/* An earlier version made files of mode 0600. Nothing else is touched. */
-static void
-share_user(int users, const char *name, gid_t qdrop)
-{
-	struct stat st;
-	int fd;
-
-	if (name[strspn(name, "0123456789")] != '\0')
-		return;
-	fd =
-	    openat(users, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-	if (fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) &&
-	    st.st_nlink == 1 && st.st_gid == qdrop &&
-	    (st.st_mode & 0777) == 0600)
-		(void)fchmod(fd, 0660);
-	io_close(&fd);
-}
-
-/* Doors of subordinate uids cannot open a file of mode 0600, which an earlier
- * version made. */
-static void
-share_users(int base, gid_t qdrop)
-{
-	int users = openat(base, SPOOL_USERS, OPEN_DIR);
-	DIR *dir = users < 0 ? NULL : fdopendir(users);
-	const struct dirent *e;
-
-	if (dir == NULL) {
-		io_close(&users);
-		return;
-	}
-	while ((e = readdir(dir)) != NULL)
-		share_user(users, e->d_name, qdrop);
-	closedir(dir);
-}
-
 int
 spool_make_users(int base, const struct spool_owner *owner)
 {
@@ -263,11 +226,8 @@ spool_make_users(int base, const struct spool_owner *owner)
 		.gid = owner->qdrop,
 		.mode = owner->private ? 0700 : 01730,
 	};
-	const int r = make_plain(base, SPOOL_USERS, &shape, owner);
 
-	if (r == 0 && !owner->private)
-		share_users(base, owner->qdrop);
-	return r;
+	return make_plain(base, SPOOL_USERS, &shape, owner);
 }
 
 int
@@ -451,23 +411,6 @@ make_new(
 		r = -errno;
 	io_close(&queue);
 	return r;
-}
-
-/* The gate gets its mode before it has any content. */
-int
-spool_make_maildrop(int queue, const struct spool_owner *owner)
-{
-	int r = make_gate(queue, owner);
-
-	if (r == 0)
-		r = make_dir(queue, &spool_dirs[SPOOL_MAILDROP], 0, owner);
-	return r;
-}
-
-int
-spool_make_dir(int queue, enum spool_dir dir, const struct spool_owner *owner)
-{
-	return make_dir(queue, &spool_dirs[dir], 0, owner);
 }
 
 int

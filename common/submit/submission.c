@@ -119,7 +119,7 @@ begin_in(struct submission *m, const struct queue_fact *fact,
 
 	if (r < 0) {
 		snprintf(m->reason, sizeof(m->reason), "queue%u: %s",
-		    fact->queue, strerror(-r));
+		    fact->queue, spool_error(r));
 		return r;
 	}
 	m->incoming = fact->incoming;

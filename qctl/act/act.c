@@ -193,7 +193,7 @@ text_in(const struct error_text *texts, size_t count, int error)
 	for (i = 0; i < count; i++)
 		if (texts[i].error == error)
 			return texts[i].text;
-	return strerror(-error);
+	return spool_error(error);
 }
 
 /* A message that waited has begun to be delivered, or is gone: it does not wait

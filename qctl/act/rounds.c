@@ -256,7 +256,7 @@ tell_came(struct actor *a, uint32_t queue)
 		worker_note(a->w,
 		    "queue %u was not told of what it got, and finds it within "
 		    "the hour: %s",
-		    queue, strerror(-r));
+		    queue, spool_error(r));
 	peer_close(&peer);
 	spool_close(&sp);
 }

@@ -53,7 +53,7 @@ seek_in_queue(struct worker *w, void *arg)
 		r = r == 0 ? error : r;
 	}
 	if (r < 0)
-		worker_note(w, "%s", strerror(-r));
+		worker_note(w, "%s", spool_error(r));
 	spool_close(&sp);
 	return 0;
 }

@@ -455,7 +455,7 @@ task_check(struct worker *w, void *task)
 		    r == -EAGAIN ? "runs: nothing of it is repaired; stop "
 				   "the instance first"
 			: r == -EBADMSG ? queue_file_reason()
-					: strerror(-r));
+					: spool_error(r));
 	worker_row(w, &c.tally, sizeof(c.tally));
 	io_close(&locks[0]);
 	io_close(&locks[1]);

@@ -151,7 +151,7 @@ complain(struct worker *w, int error)
 	if (error == -EPERM || error == -EACCES)
 		worker_denied(w);
 	else
-		worker_note(w, "%s: " READ_LATER, strerror(-error));
+		worker_note(w, "%s: " READ_LATER, spool_error(error));
 }
 
 /* In a process of its own: a disk that hangs stops no other queue. */
@@ -174,7 +174,7 @@ run_change(struct worker *w, void *arg)
 		worker_denied(w);
 	else if (r < 0)
 		worker_note(
-		    w, "%s: `qctl rules' shows what is done", strerror(-r));
+		    w, "%s: `qctl rules' shows what is done", spool_error(r));
 	buf_done(&reason);
 	return 0;
 }

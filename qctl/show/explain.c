@@ -309,8 +309,7 @@ say_held(struct page *p)
 		    (usec_t)st.st_ctim.tv_sec * USEC_PER_SEC, p->v->now_wall);
 	out_printf(&p->out, ", %s",
 	    is_poisonous(p) ? "since delivery agents died while they had it"
-		: p->marks[0] == 0 ? "failed mail of an earlier version"
-				   : "by an operator");
+			    : "by an operator");
 	if (message_hold(p->m, &note, who) == 0)
 		sentence_add_hold(&p->out, &note, who);
 	if (note.until_wall == 0) {

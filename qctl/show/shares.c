@@ -105,7 +105,7 @@ read_queue(struct worker *w, void *arg)
 		    "its table of users is damaged, or of another version: "
 		    "todo-proc writes it anew when it runs");
 	else if (r < 0)
-		worker_note(w, "%s", strerror(-r));
+		worker_note(w, "%s", spool_error(r));
 	spool_close(&sp);
 	return 0;
 }

@@ -157,7 +157,7 @@ trace_trouble(int error)
 	case -EINVAL:
 		return "queue-send refuses the destination or the time";
 	default:
-		return strerror(-error);
+		return spool_error(error);
 	}
 }
 

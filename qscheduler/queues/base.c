@@ -284,11 +284,10 @@ base_inspect(const struct base *b, uint32_t queue, struct base_facts *facts)
 	snprintf(name, sizeof(name), "queue%" PRIu32, queue);
 	facts->listed = b->listed[queue];
 	facts->there = fstatat(b->fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0;
-	facts->stuck = facts->there
-	    ? spool_upgrade(b->path, queue, &b->owner, b->largest_drop)
-	    : 0;
 	facts->error = spool_open(&sp, &spool_sys_real, b->path, queue);
 	facts->marked = facts->error == 0;
+	snprintf(
+	    facts->why, sizeof(facts->why), "%s", spool_error(facts->error));
 	facts->mail = facts->marked && has_mail(&sp);
 	facts->sealed = facts->marked && spool_is_sealed(&sp);
 	if (facts->marked)
@@ -302,8 +301,9 @@ base_judge(const struct base_facts *facts)
 		return facts->wanted ? VERDICT_OPEN
 		    : facts->mail    ? VERDICT_DRAIN
 				     : VERDICT_SKIP;
-	/* A queue that was made and is not there may hold mail where it is. */
-	if (facts->listed)
+	/* A queue that was made and is not there may hold mail where it is, and
+	 * so may a queue of another layout. */
+	if (facts->listed || facts->error == -EMEDIUMTYPE)
 		return VERDICT_DISABLE;
 	if (!facts->wanted)
 		return VERDICT_SKIP;
@@ -317,6 +317,8 @@ int
 base_describe_lost(const struct base *b, uint32_t queue,
     const struct base_facts *facts, struct buf *out)
 {
+	if (facts->error == -EMEDIUMTYPE)
+		return buf_add_str(out, facts->why);
 	return buf_printf(out,
 	    "its directory is %s (%s); if it is gone for good, take the line "
 	    "%" PRIu32 " out of %s/" BASE_LIST,
@@ -324,10 +326,12 @@ base_describe_lost(const struct base *b, uint32_t queue,
 	    strerror(-facts->error), queue, b->path);
 }
 
-void
-base_describe_gone(int error, char out[BASE_GONE_SIZE])
+int
+base_describe_gone(int error, struct buf *out)
 {
-	snprintf(out, BASE_GONE_SIZE,
+	if (error == -EMEDIUMTYPE)
+		return buf_add_str(out, spool_error(error));
+	return buf_printf(out,
 	    "its directory is gone (%s): is a file system not mounted?",
 	    strerror(-error));
 }

@@ -22,8 +22,7 @@ struct base {
 	char *path;
 	int fd, lock;
 	struct spool_owner owner;
-	gid_t agents;          /* the group of those who talk to strangers */
-	uint64_t largest_drop; /* of an earlier version; 0: no limit */
+	gid_t agents; /* the group of those who talk to strangers */
 	bool listed[QUEUE_NUM_MAX + 1];
 };
 
@@ -53,8 +52,8 @@ struct base_facts {
 	bool marked; /* with its marker: it can be opened */
 	bool mail;   /* in maildrop, incoming, active, deferred or hold */
 	bool sealed; /* retired: with its mark `closed` */
-	int stuck;   /* -errno: drops of an earlier version do not move */
 	int error;   /* of opening it, 0 or -errno */
+	char why[SPOOL_ERROR_MAX]; /* words for the error */
 };
 
 enum verdict {
@@ -72,10 +71,9 @@ enum verdict base_judge(const struct base_facts *facts);
 /* In words, what VERDICT_DISABLE is about, and what to do. */
 int base_describe_lost(const struct base *b, uint32_t queue,
     const struct base_facts *facts, struct buf *out);
-/* The error of base_check() in words: a queue that runs has lost its directory.
- */
-#define BASE_GONE_SIZE 128
-void base_describe_gone(int error, char out[BASE_GONE_SIZE]);
+/* The error of base_check() in words: a queue that runs has lost its directory,
+ * or a part of it. */
+int base_describe_gone(int error, struct buf *out);
 /* All of these read the disk, which may not answer: workers call them. */
 
 /* Can new mail be stored? */

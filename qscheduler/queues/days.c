@@ -56,8 +56,6 @@ look_through(const struct spool *sp, size_t step, usec_t until)
 	struct spool_item item;
 	int r, error = 0;
 
-	if (sp->dir[steps[step].dir] < 0) /* of an earlier version */
-		return 0;
 	spool_scan_begin(&scan, sp, steps[step].dir);
 	while ((r = spool_scan_next(&scan, true, &item)) != 0 &&
 	    clock_mono() < until) {

@@ -56,6 +56,8 @@ disk_check(const struct worker_call *call)
 	struct base_room room = { 0 };
 	int r = base_check(b, call->number, &want, &room);
 
+	if (r < 0)
+		(void)base_describe_gone(r, call->error);
 	if (r == 0)
 		r = buf_add(call->more, &room, sizeof(room));
 	if (r < 0 || !spool_is_sealed_at(b->path, call->number))
@@ -103,7 +105,7 @@ disk_seal(const struct worker_call *call)
 }
 
 /* A disk that hangs is left to the worker that met it: the next sweep passes by
- * it. */
+ * it. A queue of another layout may hold mail. */
 int
 disk_sweep(const struct worker_call *call)
 {
@@ -119,7 +121,7 @@ disk_sweep(const struct worker_call *call)
 			continue;
 		*call->at = disk[i];
 		base_inspect(all->base, disk[i], &facts);
-		if (facts.mail)
+		if (facts.mail || facts.error == -EMEDIUMTYPE)
 			r = buf_add(call->more, &disk[i], sizeof(disk[i]));
 	}
 	return n < 0 ? n : r;

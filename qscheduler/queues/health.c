@@ -24,7 +24,6 @@ on_check(void *all, uint32_t number, const struct worker_result *result,
 	struct queue *q = queue_find(all, number);
 	struct base_room room;
 	const int r = result->r;
-	char why[BASE_GONE_SIZE];
 
 	if (r == 1)
 		log_warning("queue %" PRIu32 ": it is open, and was marked "
@@ -37,10 +36,10 @@ on_check(void *all, uint32_t number, const struct worker_result *result,
 		memcpy(&room, more->data, sizeof(room));
 		queue_note_room(q, &room);
 	}
-	if (q->faulty || (r != -ENOENT && r != -ENOTDIR && r != -ELOOP))
+	if (q->faulty ||
+	    (r != -ENOENT && r != -ENOTDIR && r != -ELOOP && r != -EMEDIUMTYPE))
 		return;
-	base_describe_gone(r, why);
-	queue_fault(q, why);
+	queue_fault(q, result->text);
 }
 
 static const struct worker_task check = { "check", disk_check, on_check };

@@ -95,10 +95,6 @@ settle(struct queue *q, const struct base_facts *facts, enum verdict verdict)
 	struct buf error = { 0 };
 
 	q->first_check = FIRST_MAKE;
-	if (facts->stuck < 0)
-		log_warning("queue %" PRIu32 ": drops of an earlier version "
-			    "stay in maildrop: %s",
-		    q->number, strerror(-facts->stuck));
 	if (verdict == VERDICT_DRAIN) {
 		retirement_begin(q, "not among those wanted", clock_mono());
 		log_info("queue %" PRIu32 " holds mail and is not among those "

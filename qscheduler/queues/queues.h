@@ -71,7 +71,7 @@ enum retirement_step {
 	RETIRE_EVACUATING,
 	RETIRE_STOPPING,  /* the queue is empty: its processes are to end */
 	RETIRE_SEALING,   /* all have ended: the mark, and the last scan */
-	RETIRE_UNSEALING, /* mail was found, or it was not yet run */
+	RETIRE_UNSEALING, /* mail was found by the last scan */
 };
 struct retirement {
 	enum retirement_step step;

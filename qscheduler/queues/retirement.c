@@ -57,16 +57,6 @@ retirement_begin(struct queue *q, const char *why, usec_t now)
 	enter(q, RETIRE_DRAINING);
 }
 
-/* A queue that does not run, with mail in it: it drains from the first moment,
- * and its mark is taken away before it starts. */
-static void
-begin_sealed(struct queue *q, const char *why, usec_t now)
-{
-	retirement_begin(q, why, now);
-	q->stopping = true;
-	enter(q, RETIRE_UNSEALING);
-}
-
 /* ---- evacuation ---- */
 
 static uint32_t
@@ -341,24 +331,29 @@ retirement_cancel(struct queue *q)
 	return true;
 }
 
+/* A queue that does not run, with mail in it: it drains from the first moment,
+ * and its mark is taken away before it starts. */
 static void
 adopt(struct queues *all, uint32_t number, usec_t now)
 {
 	struct queue *q = queue_new(all, number, QUEUE_STATE_CLOSING);
 
 	if (q == NULL || queue_insert(q) < 0) {
-		log_error("ALERT: queue %" PRIu32 " holds mail and cannot be "
-			  "run now: %s",
+		log_error("ALERT: queue %" PRIu32 " may hold mail and cannot "
+			  "be run now: %s",
 		    number, q == NULL ? "out of memory" : "too many queues");
 		if (q != NULL)
 			queue_free(&q);
 		return;
 	}
-	log_info("queue %" PRIu32 " is not among those that run and holds "
+	log_info("queue %" PRIu32 " is not among those that run and may hold "
 		 "mail: drained",
 	    number);
 	queue_note_disk(all, number);
-	begin_sealed(q, "mail was found in it", now);
+	retirement_begin(q, "it may hold mail", now);
+	q->faulty = true;
+	q->first_check = FIRST_MAKE;
+	inventory_check(q);
 }
 
 static void

@@ -199,9 +199,6 @@ take_base(struct super *s)
 	if (r < 0)
 		log_error("%s", buf_str(&error));
 	buf_done(&error);
-	s->base.largest_drop =
-	    spool_largest(s->instance.conf->message_size_limit,
-		s->instance.conf->message_recipient_limit);
 	s->workers.path = s->base.path;
 	s->workers.keep = s->base.fd;
 	s->workers.lock = s->base.lock;

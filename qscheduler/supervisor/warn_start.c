@@ -151,6 +151,9 @@ start_warn_queue(struct start_queues *q, uint32_t queue)
 	if (r == 0)
 		r = start_warn_room(q, &sp);
 	spool_close(&sp);
+	if (r == -EMEDIUMTYPE)
+		return buf_printf(
+		    q->out, "queue %" PRIu32 ": %s\n", queue, spool_error(r));
 	if (r < 0)
 		return r == -ENOMEM ? r : 0;
 	r = base_judge_names(&q->base, queue, &why);

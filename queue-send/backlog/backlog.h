@@ -310,7 +310,6 @@ struct walk_item {
 	struct spool_item file;
 	/* In hold/: */
 	struct queue_id id;
-	bool failed;       /* mail of an earlier version: recover_held() */
 	int note_error;    /* -errno of hold_note_read() */
 	usec_t until_wall; /* of its note; 0: no end */
 	/* In bounce/: */
@@ -326,9 +325,6 @@ void acts_found_held(struct send *s, const struct walk_item *item);
 void acts_look_at_held(const struct spool *sp, struct walk_item *item);
 /* A message is on hold until then; 0: no end. */
 void acts_hold_ends(struct send *s, usec_t until_wall);
-/* A file of hold/ could not be dealt with, with that error: the walk comes
- * again, if that may help. */
-void acts_hold_again(struct send *s, int error);
 /* When the next hold ends, hold/ is walked. */
 usec_t acts_hold_work(struct send *s);
 
@@ -372,9 +368,7 @@ void found_gone(struct send *s, uint64_t inode);
  * it has not changed for longer than mail is kept it goes to corrupt/; without
  * a place among the acts when it is asked for again. */
 void found_unreadable(struct send *s, uint64_t inode);
-/* In the thread of the walk: what found_held() and found_reasons() are to know.
- */
-void look_at_held(const struct spool *sp, struct walk_item *item);
+/* In the thread of the walk: what found_reasons() is to know. */
 void look_at_reasons(const struct spool *sp, struct walk_item *item);
 
 /* ---- deferred.c: deferred messages on disk ----

@@ -50,22 +50,6 @@ found(struct send *s, const struct walk_item *item)
 		due_set_untried(&s->due, d, !item->file.has_defer);
 }
 
-/* Once for a number: what stays is not told of each hour. */
-static void
-say_held(struct walk *w, bool taken)
-{
-	if (w->failed > 0 && taken)
-		log_info("hold/: failed messages of an earlier version: %llu "
-			 "are reported and go",
-		    (unsigned long long)w->failed);
-	else if (w->failed > 0 && w->failed != w->said)
-		log_warning("hold/: failed messages of an earlier version: "
-			    "%llu stay there, and their senders know nothing "
-			    "(report_held_failures = no)",
-		    (unsigned long long)w->failed);
-	w->said = w->failed;
-}
-
 /* A walk, and what is done with each file that is found; steps that this takes.
  */
 static const struct {
@@ -76,7 +60,7 @@ static const struct {
 } kinds[WALK_NKINDS] = {
 	[WALK_DEFERRED] = { SPOOL_DEFERRED, found, 1, NULL },
 	[WALK_ACTIVE] = { SPOOL_ACTIVE, found_active, 1, NULL },
-	[WALK_HOLD] = { SPOOL_HOLD, found_held, HELD_STEPS, look_at_held },
+	[WALK_HOLD] = { SPOOL_HOLD, found_held, HELD_STEPS, acts_look_at_held },
 	[WALK_CORRUPT] = { SPOOL_CORRUPT, reports_found_corrupt, 1, NULL },
 	[WALK_DELETED] = { SPOOL_DELETED, found_deleted, 1, NULL },
 	[WALK_BOUNCE] = { SPOOL_BOUNCE, found_reasons, REASON_STEPS,
@@ -88,8 +72,6 @@ end_walk(struct send *s, enum walk_kind kind)
 {
 	struct walk *w = &s->walks[kind];
 
-	if (kind == WALK_HOLD)
-		say_held(w, s->conf->report_held_failures);
 	walk_end(s);
 	w->running = false;
 	w->ended_at = s->now;
@@ -122,7 +104,7 @@ begin_walk(struct send *s, enum walk_kind kind)
 	w->running = true;
 	w->wanted = false;
 	w->began_at = s->now;
-	w->found = w->failed = 0;
+	w->found = 0;
 	return 0;
 }
 

@@ -34,24 +34,18 @@ came_back(struct send *s, const struct act_task *t)
 
 /* ---- active/ ---- */
 
-/* The inode stays the one that was found, by which the loop knows the task. */
-static int
-take_id(struct act_task *t, int r, const struct queue_id *id)
-{
-	t->id.arrival_wall = id->arrival_wall;
-	t->id.nonce = id->nonce;
-	t->id.queue = id->queue;
-	t->done = r == 1;
-	return r < 0 ? r : 0;
-}
-
 static int
 bring_back(struct act_task *t)
 {
 	struct queue_id id = { 0 };
 	int r = recover_stray(t->sp, t->id.inode, &id);
 
-	return take_id(t, r, &id);
+	/* The loop knows the task by the inode that was found. */
+	t->id.arrival_wall = id.arrival_wall;
+	t->id.nonce = id.nonce;
+	t->id.queue = id.queue;
+	t->done = r == 1;
+	return r < 0 ? r : 0;
 }
 
 static int
@@ -121,40 +115,7 @@ found_deleted(struct send *s, const struct walk_item *item)
 
 /* ---- hold/ ---- */
 
-static int
-take_failed(struct act_task *t)
-{
-	struct queue_id id = { 0 };
-	int r = recover_held(t->sp, t->id.inode, true, &id);
-
-	return take_id(t, r, &id);
-}
-
-static int
-failed_taken(struct send *s, struct act_task *t, uint32_t *ret_running UNUSED)
-{
-	struct walk *hold = &s->walks[WALK_HOLD];
-
-	if (t->done) {
-		deferred_left_hold(s);
-		came_back(s, t);
-	} else {
-		hold->failed -= hold->running && hold->failed > 0;
-		acts_hold_again(s, t->task.error);
-	}
-	return 0;
-}
-
-void
-look_at_held(const struct spool *sp, struct walk_item *item)
-{
-	struct queue_id id;
-
-	item->failed = recover_held(sp, item->file.inode, false, &id) == 1;
-	acts_look_at_held(sp, item);
-}
-
-/* Failed mail of a version without reports, or a hold that may be over. */
+/* A hold that may be over. */
 void
 found_held(struct send *s, const struct walk_item *item)
 {
@@ -162,12 +123,7 @@ found_held(struct send *s, const struct walk_item *item)
 	if (messages_find(&s->messages, item->file.inode) != NULL ||
 	    act_meets_held(s, item->file.inode))
 		return;
-	s->walks[WALK_HOLD].failed += item->failed;
-	if (item->failed && s->conf->report_held_failures)
-		begin(
-		    s, SPOOL_HOLD, item->file.inode, take_failed, failed_taken);
-	else
-		acts_found_held(s, item);
+	acts_found_held(s, item);
 }
 
 /* ---- deferred/ ---- */

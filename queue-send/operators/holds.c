@@ -16,8 +16,10 @@ acts_hold_ends(struct send *s, usec_t until_wall)
 		s->hold_until = until_wall;
 }
 
-void
-acts_hold_again(struct send *s, int error)
+/* A file of hold/ could not be dealt with, with that error: the walk comes
+ * again, if that may help. */
+static void
+hold_again(struct send *s, int error)
 {
 	if (error < 0 && error != -ENOENT && error != -EBADMSG)
 		acts_hold_ends(s, s->now_wall + s->conf->error_interval);
@@ -28,7 +30,7 @@ released(struct send *s, struct act_task *t, uint32_t *ret_running UNUSED)
 {
 	char text[QUEUE_ID_SIZE];
 
-	acts_hold_again(s, t->task.error);
+	hold_again(s, t->task.error);
 	if (t->task.error < 0)
 		return 0;
 	queue_id_format(&t->id, text);
@@ -75,7 +77,7 @@ acts_found_held(struct send *s, const struct walk_item *item)
 {
 	struct act_task *t = NULL;
 
-	acts_hold_again(s, item->note_error);
+	hold_again(s, item->note_error);
 	if (item->note_error < 0 || item->until_wall == 0)
 		return;
 	if (item->until_wall <= s->now_wall)

@@ -7,7 +7,6 @@
 
 #include "base/io.h"
 #include "log/log.h"
-#include "spool/prepared.h"
 #include "spool/reason.h"
 
 /* The number of recipients with each mark. */
@@ -148,27 +147,6 @@ recover_stray(const struct spool *sp, uint64_t inode, struct queue_id *ret_id)
 		return r;
 	*ret_id = marks.id;
 	return goes_on(&marks);
-}
-
-int
-recover_held(
-    const struct spool *sp, uint64_t inode, bool take, struct queue_id *ret_id)
-{
-	struct marks marks = { 0 };
-	int r, fd = spool_open_file(sp, SPOOL_HOLD, inode, O_RDONLY);
-
-	/* An operator may be taking its marks back. */
-	r = fd < 0 || !take ? fd : prepared_lock(fd);
-	if (r >= 0)
-		r = read_marks(fd, inode, &marks);
-	if (r >= 0 && marks.pending == 0 && marks.failed > 0) {
-		r = take ? spool_move(sp, SPOOL_HOLD, SPOOL_INCOMING, inode)
-			 : 0;
-		*ret_id = marks.id;
-		r = r < 0 ? r : 1;
-	}
-	io_close(&fd);
-	return r;
 }
 
 /* A file that a power cut left with two names keeps one of them first, which

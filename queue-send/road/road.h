@@ -310,12 +310,6 @@ void recover_active(const struct spool *sp, struct recovered *done);
 int
 recover_stray(const struct spool *sp, uint64_t inode, struct queue_id *ret_id);
 
-/* A file of hold/: failed mail that an earlier version left there, with nothing
- * pending. 1, and its id: that; 0: another; -errno. With `take` it goes to
- * incoming/, where its failures are reported. */
-int recover_held(
-    const struct spool *sp, uint64_t inode, bool take, struct queue_id *ret_id);
-
 /* ---- evacuate.c: the mail of this queue goes to other queues ----
  *
  * HAND_OVER of the supervisor (docs/SUPERVISION.md, "The end of a queue"):

@@ -441,34 +441,3 @@ class Promises(Doors):
         i.start()
         i.wait_delivered("bob", 5)
         i.stop()
-
-    def test_X10_a_maildrop_that_was_open_to_all_is_taken_over(self):
-        """A queue of an earlier version, with mail and with traps in it."""
-        i = self.running_shared(queues=1)
-        i.stop()
-        ids = [i.inject(HELLO, "bob@test.example", uid=uid, face="queue-inject").stdout for uid in (MALLORY, OTHER)]
-        self.assertEqual(len(ids), 2)
-        old = i.queue(1) / "maildrop"
-        old.mkdir()
-        shutil.chown(old, USERS["qmailq_user"], USERS["qmail_group"])
-        os.chmod(old, 0o3733)
-        for path in (i.queue(1) / "gate/maildrop").iterdir():
-            name = old / str(path.stat().st_ino)
-            path.rename(name)
-            os.chmod(name, 0o640)
-        shutil.rmtree(i.queue(1) / "gate")
-        subprocess.run(["setpriv", "--reuid", str(MALLORY), "--regid", str(MALLORY), "--clear-groups", "/bin/sh", "-c",
-                        f"cd {old} && mkdir 4711 && mkfifo 4712 && ln -s /etc/shadow 4713 && echo x >4714 && "
-                        "truncate -s 1G 4715 && touch .hidden"], check=True)
-        keeper = subprocess.Popen(["setpriv", "--reuid", str(MALLORY), "--regid", str(MALLORY), "--clear-groups", "/bin/sh",
-                                   "-c", f"exec 3>>{old}/4714; echo ready; read x"], stdin=subprocess.PIPE,
-                                  stdout=subprocess.PIPE)
-        self.assertEqual(keeper.stdout.readline(), b"ready\n")
-        i.start()
-        i.wait_delivered("bob", 2)
-        self.assertFalse(old.exists())
-        self.assertEqual((i.queue(1) / "gate").stat().st_mode & 0o7777, 0o710)
-        wait(lambda: len(list((i.queue(1) / "corrupt").iterdir())) == 6, what="traps in corrupt/")
-        keeper.communicate(b"\n")
-        self.accepts(i)
-        i.stop()

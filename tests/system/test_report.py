@@ -182,33 +182,3 @@ class Report(Reports):
         for n in range(3):
             self.assertEqual(sum(f"own{n}@never.example" in text for text in texts), 1, n)
         self.assertFalse(i.log_has(f"report_to=<alice@test.example>, uid={alice} "))
-
-    def fail_by_hand(self, i):
-        """What a version without reports left in hold/."""
-        i.inject(HELLO, "x@later.example", sender="bob@test.example")
-        wait(lambda: i.files("deferred"), what="a deferred message")
-        i.stop()
-        [message] = i.files("active", "deferred")  # it may have been tried again
-        data = message.read_bytes()
-        at = data.rindex(b"R.")
-        with open(message, "r+b") as f:
-            f.seek(at + 1)
-            f.write(b"F")
-        queue, split = message.parents[2], message.parent.name
-        message.rename(queue / "hold" / message.name)
-        (queue / "defer" / split / message.name).rename(queue / "bounce" / split / message.name)
-
-    def test_failed_mail_in_hold_is_kept_or_reported_and_never_silently(self):
-        i = self.running(queues=1, routing=ROUTING)
-        self.fail_by_hand(i)
-        i.start()
-        wait(lambda: i.log_has("failed messages of an earlier version: 1 stay there"), what="the warning")
-        self.assertEqual(len(i.files("hold")), 1)
-        i.stop()
-        i.write_conf(report_held_failures="yes")
-        i.start()
-        [report] = self.reports(i, "bob")
-        self.assertEqual([f["Final-Recipient"] for f in self.fields(report)], ["rfc822; x@later.example"])
-        i.wait_empty()
-        i.stop()
-        self.assertEqual(i.files(), [])

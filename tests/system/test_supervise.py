@@ -230,20 +230,43 @@ os.execv(sys.argv[1], sys.argv[1:])
             if path.name != "maildrop":  # behind the gate
                 self.assertEqual(path.stat().st_mode & 0o002, 0, path)
 
-    def test_P20_a_queue_of_another_version_is_refused_and_the_others_go_on(self):
+    def test_P20_a_queue_of_another_layout_is_refused_and_the_others_go_on(self):
         i = self.running(queues=2)
         i.stop()
-        marker = i.queue(2) / "queue"
+        queue = i.queue(2)
+        marker = queue / "queue"
         was = marker.read_bytes()
-        marker.write_bytes(re.sub(rb"\d+", lambda m: str(int(m.group()) + 8).encode(), was, count=1))
-        i.start()
-        wait(lambda: i.log_has("queue 2 is disabled"), what="refusal")
-        i.inject(HELLO, "alice@test.example")
-        i.wait_delivered("alice", 1)
-        marker.write_bytes(was)
-        i.reload()
-        wait(lambda: i.log_has("queue 2 is enabled again"), what="its return")
-        i.stop()
+
+        def state():
+            """Of each file and directory of the queue: identity, owner, mode, size, changes."""
+            stats = {path: path.lstat() for path in (queue, *queue.rglob("*"))}
+            return {path: (s.st_ino, s.st_uid, s.st_gid, s.st_mode, s.st_size, s.st_ctime_ns) for path, s in stats.items()}
+
+        def refuses(*command):
+            done = subprocess.run(command, env=i.environment(), capture_output=True, text=True, check=False)
+            self.assertRegex(done.stdout + done.stderr, told, command)
+            return done.returncode
+
+        for version in "0", "2":  # older, newer
+            told = (rf"{queue}: layout version {version}, this program reads version 1; nothing was changed: "
+                    "deliver its mail with the qscheduler that made it, then remove")
+            marker.write_bytes(was.replace(b" 1 ", b" %s " % version.encode(), 1))
+            before = state()
+            refuses(BIN / "qscheduler", "--check", i.conf_file)
+            i.start()
+            wait(lambda: i.log_has(f"ALERT: queue 2 is disabled: {queue}: layout version {version}, this program"),
+                 what="refusal")
+            for _ in range(3):
+                i.inject(HELLO, "alice@test.example")
+            i.wait_delivered("alice", 3 + 3 * int(version) // 2)
+            for command in ("list",), ("check",), ("check", "--repair"), ("hold", "state=deferred"):
+                self.assertNotEqual(refuses(BIN / "qctl", *command), 0, command)
+            self.assertEqual(refuses(i.door(), i.base, "2"), 75)
+            self.assertEqual(state(), before)
+            marker.write_bytes(was)
+            i.reload()
+            wait(lambda: i.log_has("queue 2 is enabled again"), what="its return")
+            i.stop()
 
     @cost(10)
     def test_P6_quarantine_says_what_the_child_said_last(self):

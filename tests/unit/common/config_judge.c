@@ -77,7 +77,7 @@ Test(config_judge, each_wrong_line_is_judged)
 		      "default_smtp_bind_address = here\n"
 		      "hopcount_limit = 50\n",
 	    "c:1: queue_count: must be a whole number\n"
-	    "c:2: nonsense: unknown parameter\n"
+	    "c:2: nonsense: unknown parameter; correct or remove the line\n"
 	    "c:3: not `name = value`\n"
 	    "c:5: queue_count: already set in line 1\n"
 	    "c:6: not `name = value`\n"
@@ -165,7 +165,7 @@ Test(config_judge, a_parameter_of_main_cf_names_ours)
 		      "smtpd_banner = x\n",
 	    "c:1: sender_dependent_relayhost_maps: unknown parameter; see "
 	    "sender_dependent_relayhost\n"
-	    "c:2: smtpd_banner: unknown parameter");
+	    "c:2: smtpd_banner: unknown parameter; correct or remove the line");
 	for (i = 0; i < ARRAY_LEN(names); i++) {
 		cr_expect_null(param_find(names[i]));
 		cr_expect_not_null(param_find(param_of_postfix(names[i])));
@@ -185,8 +185,10 @@ Test(config_judge, wrong_lines_are_told_up_to_twenty)
 	for (i = 1; i <= 20; i++)
 		cr_assert_eq(i % 2
 			? buf_printf(&want, "c:%d: not `name = value`\n", i)
-			: buf_printf(
-			      &want, "c:%d: y%d: unknown parameter\n", i, i),
+			: buf_printf(&want,
+			      "c:%d: y%d: unknown parameter; correct or remove "
+			      "the line\n",
+			      i, i),
 		    0);
 	cr_assert_eq(buf_add_str(&want, "10 more wrong lines"), 0);
 	expect_judged(buf_str(&text), buf_str(&want));

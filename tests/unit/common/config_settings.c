@@ -45,8 +45,8 @@ Test(config_settings, errors_name_the_place)
 		const char *want;
 	} rows[] = {
 		{ { { "no_such", "1", 4 } },
-		    "where:4: no_such: unknown "
-		    "parameter" },
+		    "where:4: no_such: unknown parameter; "
+		    "correct or remove the line" },
 		{ { { "queue_count", "x", 5 } },
 		    "where:5: queue_count: must be a whole number" },
 		{ { { "slow_delivery_slot_cost", "1", 6 } },

@@ -129,7 +129,7 @@ Test(spool_create, some_of_the_directories)
 	scratch_open(&s);
 	snprintf(path, sizeof(path), "%s/queue1/hold", s.base);
 	cr_assert_eq(rmdir(path), 0);
-	cr_expect_eq(spool_open(&sp, &fault_sys, s.base, 1), -ENOENT);
+	cr_expect_eq(spool_open(&sp, &fault_sys, s.base, 1), -EMEDIUMTYPE);
 	cr_assert_eq(spool_open_some(&sp, &fault_sys, s.base, 1, bits), 0);
 	for (dir = 0; dir < SPOOL_NDIRS; dir++)
 		cr_expect_eq(sp.dir[dir] >= 0, (bits >> dir & 1) != 0, "%s",
@@ -140,7 +140,7 @@ Test(spool_create, some_of_the_directories)
 	spool_close(&sp);
 	cr_expect_eq(spool_open_some(
 			 &sp, &fault_sys, s.base, 1, SPOOL_DIR_BIT(SPOOL_HOLD)),
-	    -ENOENT);
+	    -EMEDIUMTYPE);
 	scratch_close(&s);
 }
 
@@ -190,7 +190,10 @@ Test(spool_create, D19_damaged_markers)
 		"",
 		"\n",
 		"qscheduler queue 1 split 23",
-		"qscheduler queue 2 split 23\n",
+		"qscheduler queue  split 23\n",
+		"qscheduler queue -1 split 23\n",
+		"qscheduler queue 1split 23\n",
+		"qscheduler queue 1000000000 split 23\n",
 		"qscheduler queue 1 split 0\n",
 		"qscheduler queue 1 split 1025\n",
 		"qscheduler queue 1 split 23 \n",
@@ -217,6 +220,88 @@ Test(spool_create, D19_damaged_markers)
 	unlink(path);
 	cr_assert_eq(symlink("/etc/passwd", path), 0);
 	cr_expect_eq(spool_open(&sp, &fault_sys, s.base, 1), -ELOOP);
+	scratch_close(&s);
+}
+
+/* Names and markers of all that is there. */
+static void
+take_state(const struct scratch *s, char *out, size_t size)
+{
+	char command[256];
+	FILE *f;
+
+	snprintf(command, sizeof(command),
+	    "cd %s && ls -lRi --time-style=full-iso && cat queue1/queue",
+	    s->base);
+	f = popen(command, "r");
+	cr_assert_not_null(f);
+	out[fread(out, 1, size - 1, f)] = '\0';
+	cr_assert_eq(pclose(f), 0);
+}
+
+/* mutation: common/spool/marker.c: judge_version() takes any version. */
+Test(spool_create, P20_a_layout_of_another_version_is_refused)
+{
+	static char before[65536], after[65536];
+	static const struct {
+		const char *marker, *version;
+	} rows[] = {
+		{ "qscheduler queue 0 split 23\n", "layout version 0," },
+		{ "qscheduler queue 2 split 23\n", "layout version 2," },
+		{ "qscheduler queue 10\n", "layout version 10," },
+		{ "qscheduler queue 2 format of a later time\nand more\n",
+		    "layout version 2," },
+	};
+	struct spool sp;
+	struct scratch s;
+	char path[256];
+	size_t i;
+
+	scratch_open(&s);
+	snprintf(path, sizeof(path), "%s/queue1/queue", s.base);
+	for (i = 0; i < ARRAY_LEN(rows); i++) {
+		scratch_spill(path, rows[i].marker);
+		take_state(&s, before, sizeof(before));
+		cr_expect_eq(
+		    spool_open(&sp, &fault_sys, s.base, 1), -EMEDIUMTYPE);
+		cr_expect_eq(strncmp(spool_error(-EMEDIUMTYPE), path,
+				 strlen(path) - strlen("/queue")),
+		    0);
+		cr_expect_not_null(
+		    strstr(spool_error(-EMEDIUMTYPE), rows[i].version));
+		cr_expect_not_null(strstr(spool_error(-EMEDIUMTYPE),
+		    "reads version 1; nothing was changed: deliver its mail"));
+		cr_expect_eq(
+		    spool_create(s.base, 1, 3, &s.owner), -EMEDIUMTYPE);
+		take_state(&s, after, sizeof(after));
+		cr_expect_str_eq(after, before);
+	}
+	scratch_close(&s);
+}
+
+/* mutation: common/spool/spool.c: open_dir() returns -ENOENT. */
+Test(spool_create, P20_directories_of_another_layout_are_refused)
+{
+	static const char *const rows[][2] = { { "maildrop", "old directory" },
+		{ "prepared", "there is no directory prepared/;" },
+		{ "gate", "no directory gate/maildrop/;" } };
+	struct spool sp;
+	struct scratch s;
+	char path[256], aside[256];
+	unsigned i;
+
+	scratch_open(&s);
+	snprintf(aside, sizeof(aside), "%s/aside", s.top);
+	for (i = 0; i < ARRAY_LEN(rows); i++) {
+		snprintf(
+		    path, sizeof(path), "%s/queue1/%s", s.base, rows[i][0]);
+		cr_assert_eq(i == 0 ? mkdir(path, 0) : rename(path, aside), 0);
+		cr_expect_eq(
+		    spool_open(&sp, &fault_sys, s.base, 1), -EMEDIUMTYPE);
+		cr_expect_not_null(
+		    strstr(spool_error(-EMEDIUMTYPE), rows[i][1]));
+		cr_assert_eq(i == 0 ? rmdir(path) : rename(aside, path), 0);
+	}
 	scratch_close(&s);
 }
 
@@ -267,34 +352,6 @@ Test(spool_create, F5_a_base_that_others_could_change)
 	cr_expect_eq(access(base, F_OK), -1, "nothing was made");
 	cr_assert_eq(chmod(path, 01777), 0);
 	cr_expect_eq(spool_create(base, 1, 3, &s.owner), 0, "sticky is fine");
-	scratch_close(&s);
-}
-
-/* mutation: common/spool/spool_create.c: spool_make_users() changes no file. */
-Test(spool_create, X26_a_file_of_users_is_for_each_door_of_the_account)
-{
-	static const char *const names[] = { "1000", "-1" };
-	struct scratch s;
-	char path[256];
-	size_t i;
-	int base, fd;
-
-	scratch_open(&s);
-	s.owner.private = false;
-	base = open(s.base, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	cr_assert_eq(spool_make_users(base, &s.owner), 0);
-	for (i = 0; i < 2; i++) {
-		snprintf(path, sizeof(path), "%s/users/%s", s.base, names[i]);
-		fd = open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
-		cr_assert_geq(fd, 0);
-		close(fd);
-	}
-	snprintf(path, sizeof(path), "%s/users/7", s.base);
-	cr_assert_eq(symlink("-1", path), 0);
-	cr_assert_eq(spool_make_users(base, &s.owner), 0);
-	check_shape(&s, "users/1000", getuid(), getgid(), 0660);
-	cr_expect_eq(stat_of(&s, "users/-1").st_mode & 07777, 0600u);
-	close(base);
 	scratch_close(&s);
 }
 

@@ -446,25 +446,3 @@ Test(spool_prepared, C15_reports_of_a_message_are_counted_once)
 		    0);
 	close(fd);
 }
-
-Test(spool_prepared, a_queue_of_an_earlier_version)
-{
-	struct spool sp;
-	int fd;
-
-	cr_assert_eq(
-	    unlinkat(s.sp.fd, spool_dirs[SPOOL_PREPARED].name, AT_REMOVEDIR),
-	    0);
-	cr_assert_eq(spool_open(&sp, &spool_sys_real, s.base, 1), 0);
-	cr_expect_lt(sp.dir[SPOOL_PREPARED], 0);
-	fd = openat(sp.dir[SPOOL_ACTIVE], ".", O_RDONLY | O_CLOEXEC);
-	cr_expect_eq(spool_settle_message(
-			 &sp, fd, &(struct queue_file){ 0 }, 1, NULL, NULL),
-	    0);
-	close(fd);
-	spool_close(&sp);
-	cr_assert_eq(spool_upgrade(s.base, 1, &s.owner, 0), 0);
-	cr_assert_eq(spool_open(&sp, &spool_sys_real, s.base, 1), 0);
-	cr_expect_geq(sp.dir[SPOOL_PREPARED], 0);
-	spool_close(&sp);
-}

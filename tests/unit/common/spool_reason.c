@@ -467,7 +467,7 @@ Test(reason, attempts_are_counted_by_their_line)
 	scratch_open(&s);
 	cr_expect_eq(reason_attempts(&s.sp, INODE), 0, "no file");
 	cr_assert_eq(reason_add(&s.sp, SPOOL_DEFER, INODE, &refused), 0);
-	cr_expect_eq(reason_attempts(&s.sp, INODE), 0, "an earlier version's");
+	cr_expect_eq(reason_attempts(&s.sp, INODE), 0, "no line of it");
 	cr_assert_eq(reason_clear(&s.sp, SPOOL_DEFER, INODE), 0);
 	first.attempt = 7;
 	cr_assert_eq(reason_add(&s.sp, SPOOL_DEFER, INODE, &first), 0);

@@ -261,6 +261,34 @@ Test(base, D19_D20_what_is_done_with_a_queue)
 	}
 }
 
+/* The queue may hold mail, whether the queue is listed and wanted or not.
+ * mutation: qscheduler/queues/base.c: base_judge() looks at no error. */
+Test(base, P20_a_queue_of_another_layout_is_disabled)
+{
+	struct buf text = { 0 };
+	char path[128];
+	unsigned i;
+
+	cr_assert_eq(base_dir_open(base_dir.path), 0);
+	cr_assert_eq(base_make(&base_dir.base, 1, 2, &base_dir.error), 0);
+	snprintf(path, sizeof(path), "%s/queue1/deleted", base_dir.path);
+	cr_assert_eq(rmdir(path), 0);
+	for (i = 0; i < 4; i++) {
+		struct base_facts facts = { .wanted = i & 1 };
+
+		base_dir.base.listed[1] = i & 2;
+		base_inspect(&base_dir.base, 1, &facts);
+		cr_expect_eq(base_judge(&facts), VERDICT_DISABLE, "%u", i);
+		text.len = 0;
+		(void)base_describe_lost(&base_dir.base, 1, &facts, &text);
+		cr_expect_not_null(strstr(buf_str(&text),
+		    "/queue1: there is no directory deleted/; nothing was"));
+		cr_expect_null(strstr(buf_str(&text), "take the line"));
+	}
+	buf_done(&text);
+	base_close(&base_dir.base);
+}
+
 static void
 put_file(const char *where)
 {

@@ -54,7 +54,6 @@ Test(reason, D45_each_fault_is_shown_whole)
 {
 	struct base_facts facts = { .there = true, .error = -ELOOP };
 	struct buf text = { 0 };
-	char gone[BASE_GONE_SIZE];
 
 	(void)base_describe_names(QUEUE_NUM_MAX, 1000, 1000, &text);
 	expect_shown(&text,
@@ -68,8 +67,7 @@ Test(reason, D45_each_fault_is_shown_whole)
 	(void)base_describe_lost(&base, QUEUE_NUM_MAX, &facts, &text);
 	expect_shown(
 	    &text, "its directory is not there (No such file or directory)");
-	base_describe_gone(-ELOOP, gone);
-	(void)buf_add_str(&text, gone);
+	(void)base_describe_gone(-ELOOP, &text);
 	expect_shown(&text,
 	    "its directory is gone (Too many levels of symbolic links): is a "
 	    "file system not mounted?");

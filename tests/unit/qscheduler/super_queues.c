@@ -110,6 +110,22 @@ Test(super_queues, D19_a_queue_that_vanishes_while_it_runs)
 	cr_expect_eq(stage_stop(), 0);
 }
 
+/* mutation: qscheduler/queues/health.c: on_check() passes by -EMEDIUMTYPE. */
+Test(super_queues, P20_a_queue_that_loses_a_directory_while_it_runs)
+{
+	char aside[128];
+
+	stage_conf("queue_count = 2");
+	stage_start("-s");
+	stage_wait_ready();
+	snprintf(aside, sizeof(aside), "%s/aside", stage()->dir);
+	cr_assert_eq(rename(path_of("queue2/prepared"), aside), 0);
+	kill(stage()->pid, SIGHUP);
+	stage_wait_log("/queue2: there is no directory prepared/; nothing was");
+	cr_expect_eq(access(path_of("queue2/prepared"), F_OK), -1);
+	cr_expect_eq(stage_stop(), 0);
+}
+
 static void
 write_list(const char *text)
 {

@@ -215,6 +215,30 @@ Test(super_retire, mail_in_a_retired_directory_is_found)
 	cr_expect_eq(stage_stop(), 0);
 }
 
+/* mutation: qscheduler/queues/disk.c: disk_sweep() passes by what cannot be
+ * opened. */
+Test(super_retire, P20_a_retired_directory_of_another_layout_is_seen)
+{
+	char aside[128];
+
+	start("-d", "queue_max = 2\n");
+	cr_assert_eq(set_count(2), 0);
+	wait_state(2, QUEUE_STATE_OPEN);
+	cr_assert_eq(set_count(1), 0);
+	wait_state(2, QUEUE_STATE_NONE);
+	snprintf(aside, sizeof(aside), "%s", path_of("aside"));
+	cr_assert_eq(rename(path_of("queue2/deleted"), aside), 0);
+	kill(stage()->pid, SIGHUP);
+	stage_wait_log("/queue2: there is no directory deleted/; nothing was");
+	wait_state(2, QUEUE_STATE_DISABLED);
+	cr_expect_not(is_there("queue2/deleted"), "nothing was made");
+	cr_assert_eq(rename(aside, path_of("queue2/deleted")), 0);
+	kill(stage()->pid, SIGHUP);
+	stage_wait_log("queue 2 is retired");
+	wait_state(2, QUEUE_STATE_NONE);
+	cr_expect_eq(stage_stop(), 0);
+}
+
 /* ---- a supervisor that died in the midst of it ---- */
 
 Test(super_retire, P2_a_mark_that_was_set_means_nothing_at_the_start)

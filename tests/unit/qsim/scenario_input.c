@@ -62,7 +62,8 @@ Test(scenario_input, broken)
 		    "f:1: expected a parameter and its value, but the "
 		    "line ends" },
 		{ "set x\n", "f:1: expected a value, but the line ends" },
-		{ "\nset x 1\nat 0 msg a", "f:2: x: unknown parameter" },
+		{ "\nset x 1\nat 0 msg a",
+		    "f:2: x: unknown parameter; correct or remove the line" },
 		{ "set default_delivery_slot_cost -1\nat 0 msg a",
 		    "f:1: default_delivery_slot_cost: must be 0 to 100000" },
 		{ "set default_delivery_slot_cost 99999999999999999999\n"
@@ -73,7 +74,8 @@ Test(scenario_input, broken)
 		    "f:1: default_destination_concurrency_positive_feedback: "
 		    "must be 0 to 1" },
 		{ "set no_such 1\nset no_such 2\nat 0 msg a",
-		    "f:2: no_such: unknown parameter" },
+		    "f:2: no_such: unknown parameter; correct or remove the "
+		    "line" },
 		{ "at 0 msg a\nset t2_delivery_slot_cost 1",
 		    "f:2: t2_delivery_slot_cost: there is no transport "
 		    "\"t2\"" },
@@ -399,8 +401,8 @@ Test(scenario_input, other_settings_on_top)
 		    "--set:2: t3_delivery_slot_cost: there is no transport "
 		    "\"t3\"" },
 		{ { "nonsense", "0", 1 },
-		    "--set:1: nonsense: unknown "
-		    "parameter" },
+		    "--set:1: nonsense: unknown parameter; "
+		    "correct or remove the line" },
 		{ { "default_delivery_slot_cost", "x", 1 },
 		    "--set:1: default_delivery_slot_cost: must be a whole "
 		    "number" },

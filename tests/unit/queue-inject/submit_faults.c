@@ -56,6 +56,47 @@ Test(faults, D19_a_queue_that_is_not_there_is_passed_over)
 	scratch_done(&s);
 }
 
+static void
+write_marker(const struct scratch *s, uint32_t queue, const char *text)
+{
+	char path[160];
+	FILE *f;
+
+	snprintf(path, sizeof(path), "%s/queue%u/queue", s->base, queue);
+	f = fopen(path, "w");
+	cr_assert_not_null(f);
+	fputs(text, f);
+	cr_assert_eq(fclose(f), 0);
+}
+
+/* mutation: common/spool/marker.c: judge_version() takes any version. */
+Test(faults, P20_a_queue_of_another_layout_takes_no_mail)
+{
+	static const char *const older = "qscheduler queue 0 split 3\n",
+				 *const newer = "qscheduler queue 2 split 3\n";
+	struct stored m = { 0 };
+	struct scratch s;
+	struct run run;
+	int i;
+
+	scratch_new(&s, 3, NULL);
+	write_marker(&s, 1, older);
+	write_marker(&s, 3, newer);
+	for (i = 0; i < 6; i++) {
+		cr_expect_eq(inject(&s, &run), 0, "%s", run.err);
+		cr_expect_eq(scratch_stored(&s, &m), 1);
+		cr_expect_eq(m.queue, 2);
+		scratch_empty(&s);
+	}
+	write_marker(&s, 2, newer);
+	cr_expect_eq(inject(&s, &run), 75);
+	cr_expect_not_null(
+	    strstr(run.err, ", this program reads version 1; nothing"), "%s",
+	    run.err);
+	stored_done(&m);
+	scratch_done(&s);
+}
+
 /* The seam: calls of one kind fail the first `times` times. */
 static struct {
 	int error, times;

@@ -388,38 +388,11 @@ Test(reports, D36_a_message_that_is_being_settled_waits_for_that)
 }
 
 static void
-mark_failed(int fd)
-{
-	struct queue_file file;
-
-	cr_assert_eq(queue_file_read(fd, &file), 0);
-	cr_assert_eq(
-	    queue_file_mark(w.s.sp.sys, fd, file.rcpt_off, RCPT_FAILED), 0);
-}
-
-static void
 walk(void)
 {
 	deferred_walk(&w.s);
 	send_wake(&w.s);
 	world_run(&w);
-}
-
-/* mutation: queue-send/road/recover.c: recover_held() takes no lock. */
-Test(reports, D38_failed_mail_on_hold_that_an_operator_has_stays_there)
-{
-	uint64_t inode = world_file(&w, "d", 1, 0);
-	int fd = spool_open_file(&w.s.sp, SPOOL_INCOMING, inode, O_RDWR);
-
-	mark_failed(fd);
-	cr_assert_eq(spool_move(&w.s.sp, SPOOL_INCOMING, SPOOL_HOLD, inode), 0);
-	cr_assert_eq(prepared_lock(fd), 0);
-	world_reload(&w, "error_interval = 1h\nreport_held_failures = yes\n");
-	walk();
-	cr_expect_eq(world_where(&w, inode), SPOOL_HOLD);
-	close(fd);
-	walk();
-	cr_expect_eq(world_where(&w, inode), SPOOL_INCOMING);
 }
 
 /* A queue that gives a message away lends its reasons before the message.

@@ -57,23 +57,6 @@ lay_held(void)
 }
 
 static uint64_t
-lay_failed(void)
-{
-	const uint64_t inode = slow_lay(SPOOL_HOLD);
-	int fd = spool_open_file(&slow_w.s.sp, SPOOL_HOLD, inode, O_RDWR);
-	struct queue_file file;
-
-	cr_assert_eq(queue_file_read(fd, &file), 0);
-	cr_assert_eq(
-	    queue_file_mark(slow_w.s.sp.sys, fd, file.rcpt_off, RCPT_FAILED),
-	    0);
-	io_close(&fd);
-	slow_w.conf.report_held_failures = true;
-	add_reason(inode);
-	return inode;
-}
-
-static uint64_t
 lay_reasons(void)
 {
 	const uint64_t inode = slow_lay(SPOOL_DELETED);
@@ -92,7 +75,6 @@ static const struct {
 	{ "stray", WALK_ACTIVE, lay_stray, SPOOL_ACTIVE, SPOOL_INCOMING },
 	{ "deleted", WALK_DELETED, lay_deleted, SPOOL_DELETED, SPOOL_NDIRS },
 	{ "held", WALK_HOLD, lay_held, SPOOL_HOLD, SPOOL_DEFERRED },
-	{ "failed", WALK_HOLD, lay_failed, SPOOL_HOLD, SPOOL_INCOMING },
 	{ "reasons", WALK_BOUNCE, lay_reasons, SPOOL_NDIRS, SPOOL_NDIRS },
 };
 
@@ -240,8 +222,8 @@ walk_that_fails(enum walk_kind kind)
 }
 
 /* mutation: queue-send/backlog/found.c: end_day() removes what cannot be
- * removed, or tells nothing; failed_taken() tries nothing again;
- * queue-send/operators/holds.c: nor does released(). */
+ * removed, or tells nothing;
+ * queue-send/operators/holds.c: released() tries nothing again. */
 Test(slow, D43_D6_finds_that_fail_stay_and_are_tried_again)
 {
 	uint64_t inode;
@@ -255,11 +237,6 @@ Test(slow, D43_D6_finds_that_fail_stay_and_are_tried_again)
 	cr_expect_eq(slow_w.s.walks[WALK_HOLD].count, 1);
 	/* The next walk would find it, too, in front or behind. */
 	cr_assert_eq(spool_remove(&slow_w.s.sp, SPOOL_HOLD, inode), 0);
-	inode = lay_failed();
-	slow_w.s.hold_until = 0;
-	walk_that_fails(WALK_HOLD);
-	cr_expect_eq(world_where(&slow_w, inode), SPOOL_HOLD);
-	cr_expect_gt(slow_w.s.hold_until, slow_w.s.now_wall);
 	inode = lay_stray();
 	slow_w.s.stray_at = USEC_NEVER;
 	walk_that_fails(WALK_ACTIVE);
