@@ -30,7 +30,7 @@ static const struct {
 	{ "qscheduler/queues/inventory.c", "queue" },
 	{ "qscheduler/queues/objects.c", "shared-memory" },
 	{ "qscheduler/queues/override.c", "override" },
-	{ "qscheduler/queues/override_saved.c", "override" },
+	{ "qscheduler/queues/override_file.c", "override" },
 	{ "qscheduler/queues/quarantine.c", "quarantine" },
 	{ "qscheduler/queues/queue.c", "queue" },
 	{ "qscheduler/queues/retirement.c", "retirement" },

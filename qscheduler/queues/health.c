@@ -114,7 +114,6 @@ queue_tick(struct queue *q, usec_t now)
 
 	group_tick(&q->group);
 	objects_tick(q);
-	override_tick(q, now);
 	quarantine_tick(q, now);
 	retirement_tick(q, now);
 	check_disk(q, now);

@@ -6,7 +6,11 @@
 
 #include "log/log.h"
 
-/* ---- setting ---- */
+static struct override *
+override_of(const struct queue *q)
+{
+	return &q->all->overrides[q->number];
+}
 
 static void
 tell_changed(const struct queues *all)
@@ -17,79 +21,92 @@ tell_changed(const struct queues *all)
 void
 override_set_load(struct queue *q, uint32_t load_pct, usec_t until)
 {
-	q->override.load_pct = load_pct;
-	q->override.load_until = until;
+	override_of(q)->until[OVERRIDE_LOAD] = until;
+	override_of(q)->value[OVERRIDE_LOAD] = load_pct;
 	tell_changed(q->all);
-}
-
-void
-override_clear_load(struct queue *q)
-{
-	if (q->override.load_until != 0)
-		override_set_load(q, 0, 0);
 }
 
 void
 override_disable(struct queue *q, usec_t until, const char *reason, size_t len)
 {
-	const bool again = until != 0 && q->override.disabled_until != 0;
+	struct override *o = override_of(q);
 
-	q->override.disabled_until = until;
-	if (!again || len > 0)
-		snprintf(q->override.reason, sizeof(q->override.reason), "%.*s",
-		    (int)len, reason);
+	if (o->until[OVERRIDE_DISABLED] == 0 || len > 0)
+		snprintf(
+		    o->reason, sizeof(o->reason), "%.*s", (int)len, reason);
+	o->until[OVERRIDE_DISABLED] = until;
 	tell_changed(q->all);
 }
 
-void
-override_enable(struct queue *q)
+bool
+override_clear(struct queues *all, uint32_t number, enum override_kind kind)
 {
-	override_disable(q, 0, "", 0);
+	usec_t *until = &all->overrides[number].until[kind];
+
+	if (*until == 0)
+		return false;
+	*until = 0;
+	tell_changed(all);
+	return true;
 }
 
 void
-override_tick(struct queue *q, usec_t now)
+override_tick(struct queues *all, usec_t now)
 {
-	if (q->override.load_until != 0 && !override_has_load(q, now)) {
-		log_info("queue %" PRIu32 ": load by hand: its time is over",
-		    q->number);
-		override_clear_load(q);
-	}
-	if (q->override.disabled_until != 0 && !override_is_disabled(q, now)) {
-		log_info("queue %" PRIu32 ": no longer disabled by hand: its "
-			 "time is over",
-		    q->number);
-		override_enable(q);
-	}
+	static const char *const what[] = {
+		[OVERRIDE_DISABLED] = "no longer disabled by hand",
+		[OVERRIDE_LOAD] = "load by hand",
+	};
+	enum override_kind kind;
+	uint32_t n;
+
+	for (n = 1; n <= QUEUE_NUM_MAX; n++)
+		for (kind = 0; kind < ARRAY_LEN(what); kind++)
+			if (!override_holds(all, n, kind, now) &&
+			    override_clear(all, n, kind))
+				log_info("queue %" PRIu32
+					 ": %s: its time is over",
+				    n, what[kind]);
 }
 
-static bool
-is_set(const struct override *o)
+void
+override_came(const struct queue *q)
 {
-	return o->load_until != 0 || o->disabled_until != 0;
+	const usec_t *until = override_of(q)->until;
+
+	if (until[OVERRIDE_DISABLED] != 0 || until[OVERRIDE_LOAD] != 0)
+		log_info("queue %" PRIu32 ": %s by hand, as was set before it "
+			 "ran",
+		    q->number,
+		    until[OVERRIDE_DISABLED] == 0 ? "has a load"
+			: until[OVERRIDE_LOAD] == 0
+			? "disabled"
+			: "disabled, and has a load");
 }
 
 void
 override_gone(struct queue *q)
 {
-	if (!is_set(&q->override))
-		return;
-	if (!q->all->stopping)
+	const bool had = override_clear(q->all, q->number, OVERRIDE_LOAD);
+
+	if (override_clear(q->all, q->number, OVERRIDE_DISABLED) || had)
 		log_info("queue %" PRIu32
 			 " is gone, and what was set for it by hand",
 		    q->number);
-	tell_changed(q->all);
 }
 
 void
 override_show(const struct queue *q, usec_t now, struct sched_row *row)
 {
-	if (override_has_load(q, now)) {
+	const struct override *o = override_of(q);
+	const usec_t disabled_until = o->until[OVERRIDE_DISABLED];
+
+	if (now < o->until[OVERRIDE_LOAD]) {
 		row->flags |= SCHED_ROW_MANUAL;
-		row->load_pct = q->override.load_pct;
-		row->manual_until_mono = q->override.load_until;
+		row->load_pct = o->value[OVERRIDE_LOAD];
+		row->manual_until_mono = o->until[OVERRIDE_LOAD];
 	}
-	if (!override_is_disabled(q, now))
+	if (now >= disabled_until)
 		return;
 	row->flags |=
 	    queue_is_faulty(q) ? SCHED_ROW_ALSO_HAND : SCHED_ROW_OVERRIDE;
@@ -97,101 +114,6 @@ override_show(const struct queue *q, usec_t now, struct sched_row *row)
 		return;
 	if (queue_is_faulty(q))
 		return;
-	row->until_mono = q->override.disabled_until == USEC_NEVER
-	    ? 0
-	    : q->override.disabled_until;
-	memcpy(row->reason, q->override.reason, sizeof(row->reason));
-}
-
-/* ---- of queues that are not run ---- */
-
-void
-override_tick_waiting(struct queues *all, usec_t now)
-{
-	uint32_t n;
-
-	for (n = 1; all->waiting != NULL && n <= QUEUE_NUM_MAX; n++) {
-		struct override *o = &all->waiting[n];
-
-		if (o->load_until != 0 && now >= o->load_until)
-			(void)override_drop_waiting_load(all, n);
-		if (o->disabled_until != 0 && now >= o->disabled_until)
-			(void)override_drop_waiting_disabled(all, n);
-	}
-}
-
-void
-override_take_waiting(struct queue *q)
-{
-	struct queues *all = q->all;
-
-	if (all->waiting == NULL || !is_set(&all->waiting[q->number]))
-		return;
-	q->override = all->waiting[q->number];
-	all->waiting[q->number] = (struct override){ 0 };
-	log_info("queue %" PRIu32 ": %s by hand, as was set before it ran",
-	    q->number,
-	    q->override.disabled_until == 0   ? "has a load"
-		: q->override.load_until == 0 ? "disabled"
-					      : "disabled, and has a load");
-}
-
-bool
-override_waits_with_load(const struct queues *all, uint32_t number)
-{
-	return all->waiting != NULL && number <= QUEUE_NUM_MAX &&
-	    all->waiting[number].load_until != 0;
-}
-
-bool
-override_waits_disabled(const struct queues *all, uint32_t number)
-{
-	return all->waiting != NULL && number <= QUEUE_NUM_MAX &&
-	    all->waiting[number].disabled_until != 0;
-}
-
-bool
-override_drop_waiting_load(struct queues *all, uint32_t number)
-{
-	if (!override_waits_with_load(all, number))
-		return false;
-	all->waiting[number].load_pct = 0;
-	all->waiting[number].load_until = 0;
-	tell_changed(all);
-	return true;
-}
-
-bool
-override_drop_waiting_disabled(struct queues *all, uint32_t number)
-{
-	if (!override_waits_disabled(all, number))
-		return false;
-	all->waiting[number].disabled_until = 0;
-	all->waiting[number].reason[0] = '\0';
-	tell_changed(all);
-	return true;
-}
-
-uint32_t
-override_drop_waiting_loads(struct queues *all)
-{
-	uint32_t n, dropped = 0;
-
-	for (n = 1; n <= QUEUE_NUM_MAX; n++)
-		dropped += override_drop_waiting_load(all, n);
-	return dropped;
-}
-
-bool
-override_is_any(const struct queues *all)
-{
-	uint32_t i;
-
-	for (i = 0; i < all->nqueues; i++)
-		if (is_set(&all->queues[i]->override))
-			return true;
-	for (i = 1; all->waiting != NULL && i <= QUEUE_NUM_MAX; i++)
-		if (is_set(&all->waiting[i]))
-			return true;
-	return false;
+	row->until_mono = disabled_until == USEC_NEVER ? 0 : disabled_until;
+	memcpy(row->reason, o->reason, sizeof(row->reason));
 }

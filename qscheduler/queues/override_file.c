@@ -14,56 +14,69 @@
 #include "base/line.h"
 #include "base/num.h"
 #include "ipc/ask.h"
+#include "log/log.h"
 #include "spool/id.h"
 
-#define VERSION        2
-#define FIRST_LINE     "by-hand"
+#define FIRST_LINE     "by-hand 2"
 #define LAST_LINE      "end"
 #define LINE_MAX_BYTES 160
-#define FILE_MAX       ((OVERRIDE_ROWS_MAX + 8) * LINE_MAX_BYTES)
-#define WALL_MAX       (1ull << 40) /* seconds: some 30000 years */
-#define PCT_MAX        100
+#define FILE_MAX       ((2 * QUEUE_NUM_MAX + 9) * LINE_MAX_BYTES)
+#define TIME_MAX       ((1ull << 40) * USEC_PER_SEC) /* some 30000 years */
 #define NO_BOOT        "-"
 
-/* ---- time left ---- */
+/* The forms of rows: WORD [QUEUE] LEFT VALUE. A count has no QUEUE. */
+static const struct form {
+	const char *word;
+	uint64_t left_min; /* 0: it may have no end */
+	uint64_t min, max; /* of a number as value */
+	const char *wrong; /* words to another value; NULL: it is a reason */
+} forms[NOVERRIDES] = {
+	[OVERRIDE_DISABLED] = { "disabled", 0, 0, 0, NULL },
+	[OVERRIDE_LOAD] = { "load", 1, 0, 100, "not a load" },
+	[OVERRIDE_COUNT] = { "count", 0, 1, PAGE_QUEUES_MAX,
+	    "not a number of queues" },
+};
+
+/* ---- times ---- */
 
 void
 override_moment_now(usec_t mono, struct override_moment *ret_now)
 {
-	int64_t n = 0;
+	int64_t n;
 	int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
 
 	memset(ret_now, 0, sizeof(*ret_now));
 	ret_now->wall = clock_wall() < 0 ? 0 : clock_wall();
 	ret_now->mono = mono;
-	if (fd >= 0)
-		n = io_read_all(fd, ret_now->boot, OVERRIDE_BOOT_MAX);
+	n = io_read_all(fd, ret_now->boot, OVERRIDE_BOOT_MAX);
 	io_close(&fd);
 	if (n != OVERRIDE_BOOT_MAX)
 		snprintf(ret_now->boot, sizeof(ret_now->boot), NO_BOOT);
 }
 
 usec_t
-override_time_left(const struct override_moment *written, int64_t left,
+override_until(const struct override_moment *written, usec_t until,
     const struct override_moment *now)
 {
 	const bool same_boot = strcmp(written->boot, NO_BOOT) != 0 &&
 	    strcmp(written->boot, now->boot) == 0 && now->mono >= written->mono;
-	const usec_t passed =
+	usec_t passed =
 	    same_boot ? now->mono - written->mono : now->wall - written->wall;
-	const usec_t all = left * USEC_PER_SEC;
 
-	if (passed <= 0) /* the clock was set back */
-		return all;
-	return passed < all ? all - passed : 0;
+	if (until == USEC_NEVER)
+		return until;
+	if (passed < 0) /* the clock was set back */
+		passed = 0;
+	until -= written->mono + passed;
+	return until > 0 ? now->mono + until : 0;
 }
 
 /* ---- reading ---- */
 
 struct parser {
-	struct override_rows *rows;
-	bool begun, dated, ended;
-	uint8_t seen[QUEUE_NUM_MAX + 1]; /* a bit for each kind */
+	struct override *table;
+	struct override_moment *written;
+	bool dated, ended;
 };
 
 /* Cut the next word off; the rest is behind the one blank that follows it. */
@@ -78,223 +91,85 @@ cut_word(char **rest)
 }
 
 static const char *
-take_number(
-    char **rest, uint64_t min, uint64_t max, uint64_t *ret, const char *why)
-{
-	return num_u64(cut_word(rest), min, max, ret) < 0 ? why : NULL;
-}
-
-static const char *
-add_row(struct parser *p, const struct override_row *row)
-{
-	const uint8_t bit = (uint8_t)(1u << row->kind);
-
-	if ((p->seen[row->queue] & bit) != 0)
-		return row->kind == OVERRIDE_COUNT ? "a count again"
-						   : "that queue again";
-	p->seen[row->queue] |= bit;
-	p->rows->rows[p->rows->n++] = *row;
-	return NULL;
-}
-
-static const char *
-take_reason(struct override_row *row, const char *reason)
-{
-	const size_t len = strlen(reason);
-
-	if (ask_judge_reason(reason, len) != NULL)
-		return "not a reason";
-	memcpy(row->reason, reason, len + 1);
-	return NULL;
-}
-
-static const char *
 parse_written(struct parser *p, char *rest)
 {
-	struct override_moment *m = &p->rows->written;
-	const uint64_t max = WALL_MAX * USEC_PER_SEC;
-	uint64_t wall = 0, mono = 0;
-	const char *why = take_number(&rest, 0, max, &wall, "not a time");
+	struct override_moment *m = p->written;
+	uint64_t wall, mono;
 
-	if (why == NULL)
-		why = take_number(&rest, 0, max, &mono, "not a time");
-	if (why != NULL || p->dated)
-		return why != NULL ? why : "written twice";
+	if (num_u64(cut_word(&rest), 0, TIME_MAX, &wall) < 0 ||
+	    num_u64(cut_word(&rest), 0, TIME_MAX, &mono) < 0)
+		return "not a time";
+	if (p->dated)
+		return "written twice";
 	if (rest[0] == '\0' || strlen(rest) > OVERRIDE_BOOT_MAX ||
 	    rest[strspn(rest, "0123456789abcdef-")] != '\0')
 		return "not a boot";
 	m->wall = (usec_t)wall;
 	m->mono = (usec_t)mono;
-	memcpy(m->boot, rest, strlen(rest) + 1);
+	snprintf(m->boot, sizeof(m->boot), "%s", rest);
 	p->dated = true;
 	return NULL;
 }
 
-/* QUEUE LEFT, as they begin the rows of queues. */
 static const char *
-parse_queue(char **rest, uint64_t min, uint64_t max, struct override_row *row)
+parse_row(struct parser *p, enum override_kind kind, char *rest)
 {
-	uint64_t queue = 0, left = 0;
-	const char *why =
-	    take_number(rest, 1, QUEUE_NUM_MAX, &queue, "not a queue number");
+	const struct form *f = &forms[kind];
+	uint64_t queue = 0, left, value = 0;
+	struct override *o;
 
-	if (why == NULL)
-		why = take_number(rest, min, max, &left, "not a time");
-	row->queue = (uint32_t)queue;
-	row->left = (int64_t)left;
-	return why;
-}
-
-static const char *
-parse_disabled(struct parser *p, char *rest)
-{
-	struct override_row row = { .kind = OVERRIDE_DISABLED };
-	const char *why = parse_queue(&rest, 0, ASK_SECONDS_MAX, &row);
-
-	if (why == NULL)
-		why = take_reason(&row, rest);
-	return why != NULL ? why : add_row(p, &row);
-}
-
-static const char *
-parse_load(struct parser *p, char *rest)
-{
-	struct override_row row = { .kind = OVERRIDE_LOAD };
-	const char *why = parse_queue(&rest, 1, ASK_SECONDS_MAX, &row);
-	uint64_t pct = 0;
-
-	if (why == NULL && num_u64(rest, 0, PCT_MAX, &pct) < 0)
-		why = "not a load";
-	row.value = (uint32_t)pct;
-	return why != NULL ? why : add_row(p, &row);
-}
-
-static const char *
-parse_count(struct parser *p, char *rest)
-{
-	struct override_row row = { .kind = OVERRIDE_COUNT };
-	uint64_t left = 0, count = 0;
-	const char *why =
-	    take_number(&rest, 0, ASK_SECONDS_MAX, &left, "not a time");
-
-	if (why == NULL && num_u64(rest, 1, PAGE_QUEUES_MAX, &count) < 0)
-		why = "not a number of queues";
-	row.left = (int64_t)left;
-	row.value = (uint32_t)count;
-	return why != NULL ? why : add_row(p, &row);
-}
-
-static const struct {
-	const char *word;
-	const char *(*parse)(struct parser *p, char *rest);
-} words[] = {
-	{ "written", parse_written },
-	{ "disabled", parse_disabled },
-	{ "load", parse_load },
-	{ "count", parse_count },
-};
-
-static const char *
-parse_line(struct parser *p, char *line)
-{
-	const char *word = cut_word(&line);
-	size_t i;
-
-	for (i = 0; i < ARRAY_LEN(words); i++)
-		if (strcmp(words[i].word, word) == 0)
-			return i > 0 && !p->dated ? "before the time of writing"
-						  : words[i].parse(p, line);
-	return "not a row of this file";
-}
-
-/* Version 1: QUEUE UNTIL REASON. All is disabled, and counted from the first
- * second of the wall clock on. */
-static const char *
-parse_line_1(struct parser *p, char *line)
-{
-	struct override_row row = { .kind = OVERRIDE_DISABLED };
-	const char *why = parse_queue(&line, 0, WALL_MAX, &row);
-
-	if (why == NULL)
-		why = take_reason(&row, line);
-	return why != NULL ? why : add_row(p, &row);
-}
-
-static const char *
-parse_version(struct parser *p, char *rest)
-{
-	uint64_t version;
-
-	if (num_u64(rest, 0, UINT32_MAX, &version) < 0)
-		return "not a version";
-	if (version != VERSION)
-		return "of a version that is not known";
-	p->rows->version = VERSION;
+	if (kind != OVERRIDE_COUNT &&
+	    num_u64(cut_word(&rest), 1, QUEUE_NUM_MAX, &queue) < 0)
+		return "not a queue number";
+	if (num_u64(cut_word(&rest), f->left_min, ASK_SECONDS_MAX, &left) < 0)
+		return "not a time";
+	if (f->wrong != NULL && num_u64(rest, f->min, f->max, &value) < 0)
+		return f->wrong;
+	if (f->wrong == NULL && ask_judge_reason(rest, strlen(rest)) != NULL)
+		return "not a reason";
+	o = &p->table[queue];
+	if (o->until[kind] != 0)
+		return queue == 0 ? "a count again" : "that queue again";
+	o->until[kind] = left == 0
+	    ? USEC_NEVER
+	    : p->written->mono + (usec_t)left * USEC_PER_SEC;
+	o->value[kind] = (uint32_t)value;
+	if (f->wrong == NULL)
+		snprintf(o->reason, sizeof(o->reason), "%s", rest);
 	return NULL;
 }
 
 static const char *
-take_line(struct parser *p, char *line)
+parse_line(struct parser *p, uint32_t number, char *line)
 {
-	const size_t len = strlen(FIRST_LINE);
+	enum override_kind kind = 0;
+	const char *word;
 
+	if (number == 1)
+		return strcmp(line, FIRST_LINE) == 0
+		    ? NULL
+		    : "of a version that is not known";
 	if (p->ended)
 		return "behind the end";
-	if (!p->begun) {
-		p->begun = true;
-		if (strncmp(line, FIRST_LINE " ", len + 1) == 0)
-			return parse_version(p, line + len + 1);
-	}
 	p->ended = strcmp(line, LAST_LINE) == 0;
 	if (p->ended || line[0] == '#' || line[0] == '\0')
 		return NULL;
-	return p->rows->version == VERSION ? parse_line(p, line)
-					   : parse_line_1(p, line);
+	word = cut_word(&line);
+	if (strcmp(word, "written") == 0)
+		return parse_written(p, line);
+	while (kind < NOVERRIDES && strcmp(forms[kind].word, word) != 0)
+		kind++;
+	if (kind == NOVERRIDES)
+		return "not a row of this file";
+	return p->dated ? parse_row(p, kind, line)
+			: "before the time of writing";
 }
 
-/* NULL, or words about the line *ret_line. */
-static const char *
-parse(struct buf *text, struct override_rows *rows, uint32_t *ret_line)
-{
-	struct parser p = { .rows = rows };
-	struct line_cursor c;
-	const char *why = NULL;
-	char *line;
-	int r;
-
-	rows->version = 1;
-	line_begin(&c, text, LINE_MAX_BYTES);
-	while (why == NULL && (r = line_next(&c, &line, &why)) > 0)
-		why = take_line(&p, line);
-	*ret_line = c.number;
-	if (why == NULL && !p.ended)
-		why = "cut off";
-	return why;
-}
-
-/* The file is believed when it is ours and no other user may write it. */
-static int
-check(int fd, size_t *ret_size)
-{
-	struct stat st;
-
-	if (fstat(fd, &st) < 0)
-		return -errno;
-	if (!S_ISREG(st.st_mode))
-		return -EINVAL;
-	if (st.st_uid != geteuid() || (st.st_mode & (S_IWGRP | S_IWOTH)) != 0)
-		return -EPERM;
-	if (st.st_size > FILE_MAX)
-		return -EFBIG;
-	*ret_size = (size_t)st.st_size;
-	return 0;
-}
-
-/* 1 when there is a file. */
+/* 1 when there is a file that is ours and that no other user may write. */
 static int
 read_text(int dir, struct buf *text)
 {
-	size_t size = 0;
+	struct stat st;
 	int64_t n = 0;
 	int r, fd;
 
@@ -302,11 +177,19 @@ read_text(int dir, struct buf *text)
 	    dir, OVERRIDE_NAME, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 	if (fd < 0)
 		return errno == ENOENT ? 0 : -errno;
-	r = check(fd, &size);
+	if (fstat(fd, &st) < 0)
+		r = -errno;
+	else if (!S_ISREG(st.st_mode))
+		r = -EINVAL;
+	else if (st.st_uid != geteuid() ||
+	    (st.st_mode & (S_IWGRP | S_IWOTH)) != 0)
+		r = -EPERM;
+	else if (st.st_size > FILE_MAX)
+		r = -EFBIG;
+	else
+		r = buf_reserve(text, (size_t)st.st_size);
 	if (r == 0)
-		r = buf_reserve(text, size);
-	if (r == 0)
-		n = io_read_all(fd, text->data, size);
+		n = io_read_all(fd, text->data, (size_t)st.st_size);
 	io_close(&fd);
 	if (r < 0 || n < 0)
 		return r < 0 ? r : (int)n;
@@ -316,37 +199,46 @@ read_text(int dir, struct buf *text)
 }
 
 int
-override_file_read(
-    int dir, const char *path, struct override_rows *ret, struct buf *ret_error)
+override_read(int dir, const char *path, struct override *table,
+    struct override_moment *ret_written, struct buf *ret_error)
 {
+	const size_t size = (QUEUE_NUM_MAX + 1) * sizeof(*table);
+	struct parser p = { .table = table, .written = ret_written };
 	struct buf text = { 0 };
+	struct line_cursor c = { 0 };
 	const char *why = NULL;
-	uint32_t line = 0;
+	char *line;
 	int r = read_text(dir, &text);
 
-	ret->n = ret->version = 0;
-	ret->written = (struct override_moment){ .boot = NO_BOOT };
+	memset(table, 0, size);
+	*ret_written = (struct override_moment){ .boot = NO_BOOT };
 	if (r < 0)
 		(void)buf_printf(ret_error, "%s/" OVERRIDE_NAME ": %s", path,
 		    r == -EPERM ? "not ours, or others may write it"
 				: strerror(-r));
-	if (r > 0)
-		why = parse(&text, ret, &line);
-	buf_done(&text);
+	if (r <= 0)
+		goto done;
+	line_begin(&c, &text, LINE_MAX_BYTES);
+	while (why == NULL && line_next(&c, &line, &why) > 0)
+		why = parse_line(&p, c.number, line);
+	if (why == NULL && !p.ended)
+		why = "cut off";
 	if (why != NULL) {
 		(void)buf_printf(ret_error,
-		    "%s/" OVERRIDE_NAME ":%" PRIu32 ": %s", path, line, why);
+		    "%s/" OVERRIDE_NAME ":%" PRIu32 ": %s", path, c.number,
+		    why);
+		memset(table, 0, size);
 		r = -EBADMSG;
 	}
-	if (r < 0)
-		ret->n = 0;
-	return r < 0 ? r : 0;
+done:
+	buf_done(&text);
+	return r;
 }
 
 /* ---- a file that is not believed ---- */
 
 int
-override_file_set_aside(int dir, char ret_name[32])
+override_set_aside(int dir, char ret_name[32])
 {
 	char name[32];
 	struct stat st;
@@ -366,55 +258,141 @@ override_file_set_aside(int dir, char ret_name[32])
 	return -EEXIST;
 }
 
+/* Kept for a person to look at. */
+static void
+tell_damaged(const struct queues *all, const char *why)
+{
+	char name[32];
+	int r = override_set_aside(all->base->fd, name);
+
+	if (r < 0)
+		log_error("ALERT: %s: nothing is set by hand; the file could "
+			  "not be put aside (%s), the next change writes over "
+			  "it",
+		    why, strerror(-r));
+	else
+		log_error("ALERT: %s: nothing is set by hand; the file is kept "
+			  "as %s",
+		    why, name);
+}
+
+/* ---- at the start ---- */
+
+/* True: its time is over. */
+static bool
+restore_setting(struct queues *all, uint32_t number, enum override_kind kind,
+    const struct override_moment *written, const struct override_moment *now)
+{
+	struct override *o = &all->overrides[number];
+	const char *note = queue_find(all, number) != NULL
+	    ? ""
+	    : "; the queue is not run: that waits for it";
+	struct buf time = { 0 };
+
+	if (o->until[kind] == 0)
+		return false;
+	o->until[kind] = override_until(written, o->until[kind], now);
+	if (o->until[kind] == 0) {
+		log_info("%s %" PRIu32 ": what was set by hand is over",
+		    kind == OVERRIDE_COUNT ? "count" : "queue",
+		    kind == OVERRIDE_COUNT ? o->value[kind] : number);
+		return true;
+	}
+	if (o->until[kind] != USEC_NEVER && buf_add_str(&time, " for ") == 0)
+		(void)num_add_duration(&time,
+		    (o->until[kind] - now->mono) / USEC_PER_SEC * USEC_PER_SEC);
+	if (kind == OVERRIDE_DISABLED)
+		log_info("queue %" PRIu32 ": still disabled by hand%s%s%s%s",
+		    number, buf_str(&time), o->reason[0] == '\0' ? "" : ": ",
+		    o->reason, note);
+	else if (kind == OVERRIDE_LOAD)
+		log_info("queue %" PRIu32 ": load %" PRIu32
+			 " %% by hand, still%s%s",
+		    number, o->value[kind], buf_str(&time), note);
+	buf_done(&time);
+	return false;
+}
+
+bool
+override_restore(struct queues *all, const struct override_moment *now)
+{
+	struct override_moment written;
+	struct buf error = { 0 };
+	enum override_kind kind;
+	int r = override_read(
+	    all->base->fd, all->base->path, all->overrides, &written, &error);
+	/* Times are counted from this boot on. */
+	bool again = r > 0 && strcmp(written.boot, now->boot) != 0;
+	uint32_t n;
+
+	if (r < 0)
+		tell_damaged(all, buf_str(&error));
+	buf_done(&error);
+	for (n = 0; n <= QUEUE_NUM_MAX; n++)
+		for (kind = 0; kind < NOVERRIDES; kind++)
+			again |= restore_setting(all, n, kind, &written, now);
+	return again;
+}
+
 /* ---- writing ---- */
 
-static int
-print_disabled(const struct override_row *row, struct buf *out)
+bool
+override_is_any(const struct override *table, usec_t now)
 {
-	return buf_printf(out, "disabled %" PRIu32 " %" PRId64 " %s\n",
-	    row->queue, row->left, row->reason);
+	enum override_kind kind;
+	uint32_t n;
+
+	for (n = 0; n <= QUEUE_NUM_MAX; n++)
+		for (kind = 0; kind < NOVERRIDES; kind++)
+			if (now < table[n].until[kind])
+				return true;
+	return false;
 }
 
 static int
-print_load(const struct override_row *row, struct buf *out)
+print_row(const struct override *o, uint32_t number, enum override_kind kind,
+    usec_t now, struct buf *out)
 {
-	return buf_printf(out, "load %" PRIu32 " %" PRId64 " %" PRIu32 "\n",
-	    row->queue, row->left, row->value);
+	const struct form *f = &forms[kind];
+	usec_t left = o->until[kind] - now;
+	char queue[16] = "", value[16];
+
+	if (left <= 0)
+		return 0;
+	/* Rounded up, so that it is not over before its time. */
+	left = left / USEC_PER_SEC + (left % USEC_PER_SEC != 0);
+	if (left > ASK_SECONDS_MAX) /* the reader takes no more */
+		left = o->until[kind] == USEC_NEVER ? 0 : ASK_SECONDS_MAX;
+	if (kind != OVERRIDE_COUNT)
+		snprintf(queue, sizeof(queue), "%" PRIu32 " ", number);
+	snprintf(value, sizeof(value), "%" PRIu32, o->value[kind]);
+	return buf_printf(out, "%s %s%" PRId64 " %s\n", f->word, queue, left,
+	    f->wrong != NULL ? value : o->reason);
 }
 
-static int
-print_count(const struct override_row *row, struct buf *out)
+int
+override_print(const struct override *table, const struct override_moment *now,
+    struct buf *out)
 {
-	return buf_printf(
-	    out, "count %" PRId64 " %" PRIu32 "\n", row->left, row->value);
-}
+	enum override_kind kind;
+	uint32_t i, n;
+	int r;
 
-static int (*const print_row[NOVERRIDES])(
-    const struct override_row *row, struct buf *out) = {
-	[OVERRIDE_DISABLED] = print_disabled,
-	[OVERRIDE_LOAD] = print_load,
-	[OVERRIDE_COUNT] = print_count,
-};
-
-static int
-print(const struct override_rows *rows, struct buf *out)
-{
-	uint32_t i;
-	int r = buf_printf(out,
-	    FIRST_LINE " %d\n"
-		       "# What setqload has set: disabled QUEUE LEFT REASON, "
-		       "load QUEUE LEFT PERCENT,\n"
-		       "# count LEFT QUEUES; LEFT: seconds behind the moment "
-		       "of writing, 0: no end\n"
-		       "written %" PRId64 " %" PRId64 " %s\n",
-	    VERSION, rows->written.wall, rows->written.mono,
-	    rows->written.boot);
-
-	for (i = 0; r == 0 && i < rows->n; i++)
-		r = print_row[rows->rows[i].kind](&rows->rows[i], out);
-	if (r == 0)
-		r = buf_add_str(out, LAST_LINE "\n");
-	return r;
+	if (!override_is_any(table, now->mono))
+		return 0;
+	r = buf_printf(out,
+	    FIRST_LINE
+	    "\n# What setqload has set: disabled QUEUE LEFT REASON, load QUEUE "
+	    "LEFT PERCENT,\n# count LEFT QUEUES; LEFT: seconds behind the "
+	    "moment of writing, 0: no end\nwritten %" PRId64 " %" PRId64
+	    " %s\n",
+	    now->wall, now->mono, now->boot);
+	for (i = 1; i <= QUEUE_NUM_MAX + 1; i++) {
+		n = i % (QUEUE_NUM_MAX + 1); /* the count is the last row */
+		for (kind = 0; r == 0 && kind < NOVERRIDES; kind++)
+			r = print_row(&table[n], n, kind, now->mono, out);
+	}
+	return r == 0 ? buf_add_str(out, LAST_LINE "\n") : r;
 }
 
 static int
@@ -426,14 +404,14 @@ remove_file(int dir)
 }
 
 int
-override_file_write(int dir, const char *path, const struct override_rows *rows,
-    struct buf *ret_error)
+override_write(int dir, const char *path, const struct override *table,
+    const struct override_moment *now, struct buf *ret_error)
 {
 	struct buf text = { 0 };
-	int r = rows->n == 0 ? 0 : print(rows, &text);
+	int r = override_print(table, now, &text);
 
 	if (r == 0)
-		r = rows->n == 0
+		r = text.len == 0
 		    ? remove_file(dir)
 		    : file_replace(dir, OVERRIDE_NAME, 0644, &text);
 	buf_done(&text);

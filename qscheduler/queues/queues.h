@@ -12,8 +12,7 @@
  *	objects.c        IPC objects
  *	sites.c          the table of destinations
  *	override.c       settings of operators
- *	override_saved.c the same over a restart
- *	override_file.c  QUEUE_BASE/by-hand
+ *	override_file.c  the same over a restart: QUEUE_BASE/by-hand
  *	quarantine.c     a queue whose child keeps failing
  *	retirement.c     the end of a queue
  *	disk.c           tasks of workers
@@ -37,13 +36,19 @@
 struct queue;
 struct queues;
 
-/* An operator's setting of a queue holds until it is taken back or its time is
- * over; USEC_NEVER: for ever, 0: not set. */
+/* Settings of operators, by the number of a queue, which need not run. The
+ * count of queues is the setting of number 0. */
+enum override_kind {
+	OVERRIDE_DISABLED,
+	OVERRIDE_LOAD,
+	OVERRIDE_COUNT,
+	NOVERRIDES,
+};
 struct override {
-	uint32_t load_pct;
-	usec_t load_until;
-	usec_t disabled_until;
-	char reason[SCHED_REASON_SIZE];
+	/* End of each setting; USEC_NEVER: it has none, 0: it is not set. */
+	usec_t until[NOVERRIDES];
+	uint32_t value[NOVERRIDES];     /* percent, or queues */
+	char reason[SCHED_REASON_SIZE]; /* for which it is disabled */
 };
 
 /* The page of a queue, as it was read last. */
@@ -122,7 +127,6 @@ struct queue {
 	bool complained;            /* of the page or the bell, once */
 	mqd_t bell;                 /* mq /queueN, -1: it runs by the scan */
 	uint32_t reported_load_pct; /* of the last load report */
-	struct override override;
 	struct queue_seen seen;
 	struct queue_late late;
 	struct retirement retirement;
@@ -167,9 +171,9 @@ struct queues {
 	struct inventory *inventory;     /* while the table is made */
 	bool any_there;                  /* at the start, not retired */
 	bool started, stopping;
-	/* [QUEUE_NUM_MAX + 1], settings of queues that are not run; NULL: none
-	 * was read. */
-	struct override *waiting;
+	/* By number. The count is as it was written last; grow.c has the one in
+	 * force. */
+	struct override overrides[QUEUE_NUM_MAX + 1];
 	bool rescan; /* files went from queue to queue */
 	usec_t rescan_at, sweep_at;
 	usec_t days_at; /* when deleted mail of queues that do not run ends */
@@ -189,7 +193,7 @@ void queue_free(struct queue **q);
 struct queue *queue_find(const struct queues *all, uint64_t number);
 /* Into the table, by its number. -ENOSPC: there is no room. */
 int queue_insert(struct queue *q);
-/* Out of the table, and freed. */
+/* Out of the table, and freed. Settings of operators stay. */
 void queue_remove(struct queue *q);
 /* There is a directory of this number. */
 void queue_note_disk(struct queues *all, uint32_t number);
@@ -208,8 +212,9 @@ bool queue_is_leaving(const struct queue *q);
 /* The processes are up, or not to be waited for. */
 bool queue_is_ready(const struct queue *q);
 const char *queue_reason(const struct queue *q);
-bool override_has_load(const struct queue *q, usec_t now);
-bool override_is_disabled(const struct queue *q, usec_t now);
+/* False of a number that no queue can have. */
+bool override_holds(const struct queues *all, uint64_t number,
+    enum override_kind kind, usec_t now);
 /* The child that keeps failing; NULL: the queue is not in quarantine. */
 const struct child *quarantine_of(const struct queue *q, usec_t now);
 /* When it is tried again, 0: it is there, or not in quarantine. */
@@ -274,50 +279,22 @@ void objects_health(struct queue *q);
 
 /* ---- override.c ---- */
 /* Every tick: take back settings whose time is over. */
-void override_tick(struct queue *q, usec_t now);
+void override_tick(struct queues *all, usec_t now);
 void override_set_load(struct queue *q, uint32_t load_pct, usec_t until);
-void override_clear_load(struct queue *q);
 /* Injectors do not choose it, its children go on. A reason that
  * ask_judge_reason() has let pass; without one the reason stays of a queue that
  * is disabled already. */
 void
 override_disable(struct queue *q, usec_t until, const char *reason, size_t len);
-void override_enable(struct queue *q);
-/* The queue is about to be freed. */
+/* Take back a setting of a queue; true: there was one. */
+bool
+override_clear(struct queues *all, uint32_t number, enum override_kind kind);
+/* The queue has come into the table: tell what was set for it before. */
+void override_came(const struct queue *q);
+/* The queue has retired: its settings go. */
 void override_gone(struct queue *q);
 /* Fill the part of the override in a row whose state is there. */
 void override_show(const struct queue *q, usec_t now, struct sched_row *row);
-
-/* Settings of a queue that is not run wait for it, until their time is over. */
-/* Every tick. */
-void override_tick_waiting(struct queues *all, usec_t now);
-/* The queue comes into the table: what waited for it is in force. */
-void override_take_waiting(struct queue *q);
-bool override_waits_with_load(const struct queues *all, uint32_t number);
-bool override_waits_disabled(const struct queues *all, uint32_t number);
-/* Take back what waits: true when there was something. */
-bool override_drop_waiting_load(struct queues *all, uint32_t number);
-bool override_drop_waiting_disabled(struct queues *all, uint32_t number);
-/* The loads that waited, all taken back. */
-uint32_t override_drop_waiting_loads(struct queues *all);
-
-/* Is anything set? */
-bool override_is_any(const struct queues *all);
-
-/* ---- override_saved.c ---- */
-/* The number of queues that an operator wants. */
-struct override_count {
-	uint32_t count; /* 0: none */
-	usec_t until;   /* 0: until it is reached */
-};
-struct override_moment;
-/* QUEUE_BASE/by-hand: written by a worker, as it was at that moment; read at
- * the start, when the queues are there. True: it is to be written again. */
-int
-override_write(const struct queues *all, const struct override_moment *moment,
-    const struct override_count *count, struct buf *ret_error);
-bool override_restore(struct queues *all, const struct override_moment *now,
-    struct override_count *ret_count);
 
 /* ---- override_file.c: QUEUE_BASE/by-hand ----
  * All that operators have set, so that a restart changes nothing of it.
@@ -333,59 +310,47 @@ bool override_restore(struct queues *all, const struct override_moment *now,
  * LEFT is the time that was left at the moment of writing, in seconds; 0: there
  * is no end, or of a count: when it is reached. REASON may be empty. WALL and
  * MONO are that moment on both clocks, in microseconds, BOOT is the boot that
- * MONO belongs to, `-` when it is not known. The first version had no first
- * line and no words, only QUEUE UNTIL REASON of disabled queues, UNTIL a second
- * of the wall clock; it is read.
+ * MONO belongs to, `-` when it is not known.
  *
  * The file is written whole, and believed whole or not at all: only when it
  * belongs to us and no other may write it, each line is right, nothing is there
  * twice, and `end` is the last line.
  *
- * Soft: -errno with the words in *ret_error. Never logs. */
+ * Soft: -errno with the words in *ret_error; dir is QUEUE_BASE, path its name
+ * for words. Only override_restore() logs. */
 #define OVERRIDE_NAME     "by-hand"
-#define OVERRIDE_ROWS_MAX (2 * QUEUE_NUM_MAX + 1)
 #define OVERRIDE_BOOT_MAX 36
 
-enum override_kind {
-	OVERRIDE_DISABLED,
-	OVERRIDE_LOAD,
-	OVERRIDE_COUNT,
-	NOVERRIDES,
-};
-struct override_row {
-	enum override_kind kind;
-	uint32_t queue; /* 0: of a count */
-	int64_t left;   /* seconds from the moment of writing; 0: no end */
-	uint32_t value; /* percent, or queues */
-	char reason[SCHED_REASON_SIZE];
-};
 struct override_moment {
 	usec_t wall, mono;
 	char boot[OVERRIDE_BOOT_MAX + 1]; /* "-": not known */
 };
-struct override_rows {
-	uint32_t version; /* of the file that was read, 0: there was none */
-	struct override_moment written; /* version 1: all 0, boot "-" */
-	uint32_t n;
-	struct override_row rows[OVERRIDE_ROWS_MAX];
-};
 /* Now is mono. */
 void override_moment_now(usec_t mono, struct override_moment *ret_now);
-/* The rest now of the seconds that were left at the moment of writing; never
- * more than these. 0: nothing. In one boot the clock that nobody sets decides,
- * else the wall clock. Pure. */
-usec_t override_time_left(const struct override_moment *written, int64_t left,
+/* The end, by MONO of now, of a setting that ended at `until` by MONO of
+ * `written`; 0: its time is over. What is left never grows. In one boot the
+ * clock that nobody sets decides, else the wall clock. Pure. */
+usec_t override_until(const struct override_moment *written, usec_t until,
     const struct override_moment *now);
-/* dir is QUEUE_BASE, path its name for words. No file: no rows. */
-int override_file_read(int dir, const char *path, struct override_rows *ret,
-    struct buf *ret_error);
-/* Without rows the file is removed. */
-int override_file_write(int dir, const char *path,
-    const struct override_rows *rows, struct buf *ret_error);
+/* Of a table [QUEUE_NUM_MAX + 1]: is anything set? */
+bool override_is_any(const struct override *table, usec_t now);
+/* The text of the file; nothing when nothing is set. */
+int override_print(const struct override *table,
+    const struct override_moment *now, struct buf *out);
+/* Without a setting the file is removed. */
+int override_write(int dir, const char *path, const struct override *table,
+    const struct override_moment *now, struct buf *ret_error);
+/* 1: the table is what was set at *ret_written, by MONO of then. 0: no file, or
+ * -errno: the table is empty. */
+int override_read(int dir, const char *path, struct override *table,
+    struct override_moment *ret_written, struct buf *ret_error);
 /* A file that is not believed gets a name that is free, by-hand.aside-1 …, in
  * *ret_name. -EEXIST: all 99 are there. */
 #define OVERRIDE_ASIDE_MAX 99
-int override_file_set_aside(int dir, char ret_name[32]);
+int override_set_aside(int dir, char ret_name[32]);
+/* At the start, when the queues are there: read all->overrides. True: the file
+ * is to be written again. */
+bool override_restore(struct queues *all, const struct override_moment *now);
 
 /* ---- quarantine.c ---- */
 /* Say in q->reason why, and tell of the beginning and the end of it. */

@@ -266,6 +266,7 @@ on_sealed(void *ctx, uint32_t number, const struct worker_result *result,
 		return;
 	if (result->r == 1) {
 		tell_gone(q);
+		override_gone(q);
 		queue_remove(q);
 		all->events->show(all->ctx, now);
 		return;

@@ -19,15 +19,11 @@ queue_is_leaving(const struct queue *q)
 }
 
 bool
-override_has_load(const struct queue *q, usec_t now)
+override_holds(const struct queues *all, uint64_t number,
+    enum override_kind kind, usec_t now)
 {
-	return now < q->override.load_until;
-}
-
-bool
-override_is_disabled(const struct queue *q, usec_t now)
-{
-	return now < q->override.disabled_until;
+	return number <= QUEUE_NUM_MAX &&
+	    now < all->overrides[number].until[kind];
 }
 
 const struct child *
@@ -64,7 +60,7 @@ queue_state(const struct queue *q, usec_t now)
 	/* Injectors do not choose it, whatever else is set. */
 	if (q->want == QUEUE_STATE_CLOSING)
 		return QUEUE_STATE_CLOSING;
-	if (override_is_disabled(q, now))
+	if (override_holds(q->all, q->number, OVERRIDE_DISABLED, now))
 		return QUEUE_STATE_DISABLED;
 	return quarantine_of(q, now) != NULL ? QUEUE_STATE_QUARANTINED
 					     : q->want;

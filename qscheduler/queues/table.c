@@ -32,7 +32,6 @@ queue_free(struct queue **q)
 {
 	group_done(&(*q)->group);
 	objects_close(*q);
-	override_gone(*q);
 	free(*q);
 	*q = NULL;
 }
@@ -61,7 +60,7 @@ queue_insert(struct queue *q)
 		all->queues[i] = all->queues[i - 1];
 	all->queues[i] = q;
 	all->nqueues++;
-	override_take_waiting(q);
+	override_came(q);
 	return 0;
 }
 

@@ -71,13 +71,14 @@ fill_input(struct super *s, usec_t now, struct scale_queue *queues)
 
 	for (i = 0; i < s->queues.nqueues; i++) {
 		struct queue *q = s->queues.queues[i];
-		const bool by_hand = override_has_load(q, now);
+		const struct override *o = &s->queues.overrides[q->number];
+		const bool by_hand = now < o->until[OVERRIDE_LOAD];
 		const bool usable = queue_is_usable(q, now);
 
 		read_page(q, now);
 		queues[i] = (struct scale_queue){
-			.load_pct =
-			    by_hand ? q->override.load_pct : q->seen.load_pct,
+			.load_pct = by_hand ? o->value[OVERRIDE_LOAD]
+					    : q->seen.load_pct,
 			.wanted = q->want == QUEUE_STATE_OPEN,
 			.usable = usable,
 			.known = usable && (by_hand || q->seen.fresh),
@@ -470,31 +471,29 @@ grow_set_count(
 	return 0;
 }
 
-struct override_count
-grow_count_by_hand(const struct super *s)
+usec_t
+grow_count_by_hand(const struct super *s, uint32_t *ret_count)
 {
-	const struct grow *g = &s->grow;
-
-	return g->held > 0 ? (struct override_count){ g->held, g->held_until }
-			   : (struct override_count){ g->reached, 0 };
+	*ret_count = s->grow.held > 0 ? s->grow.held : s->grow.reached;
+	if (*ret_count == 0)
+		return 0;
+	return s->grow.held_until > 0 ? s->grow.held_until : USEC_NEVER;
 }
 
 bool
-grow_restore_count(struct super *s, const struct override_count *count)
+grow_restore_count(struct super *s, uint32_t count, usec_t until)
 {
 	char why[SCHED_ANSWER_SIZE];
 
-	if (count->count == 0)
-		return true;
-	if (grow_judge_count(s, count->count, why, sizeof(why)) < 0) {
-		log_warning("%" PRIu32 " queues, wanted by hand, are "
-			    "forgotten: %s",
-		    count->count, why);
+	if (grow_judge_count(s, count, why, sizeof(why)) < 0) {
+		log_warning("%" PRIu32
+			    " queues, wanted by hand, are forgotten: %s",
+		    count, why);
 		return false;
 	}
-	s->grow.held = count->count;
-	s->grow.held_until = count->until;
-	log_info("%" PRIu32 " queue%s, still wanted by hand", count->count,
-	    count->count == 1 ? "" : "s");
+	s->grow.held = count;
+	s->grow.held_until = until == USEC_NEVER ? 0 : until;
+	log_info("%" PRIu32 " queue%s, still wanted by hand", count,
+	    count == 1 ? "" : "s");
 	return true;
 }

@@ -190,12 +190,11 @@ static void
 fill_grow(struct sched_page *page, const struct super *s, uint32_t mean_pct)
 {
 	const struct grow *g = &s->grow;
-	const struct override_count by_hand = grow_count_by_hand(s);
 
 	page->threshold_pct = s->instance.conf->queue_load_pct;
 	page->mean_load_pct = mean_pct;
-	page->held_count = by_hand.count;
-	page->held_until_mono = shown_time(by_hand.until);
+	page->held_until_mono =
+	    shown_time(grow_count_by_hand(s, &page->held_count));
 	page->changes = g->changes;
 	page->change_wall = g->change_wall;
 	memcpy(page->change, g->change, sizeof(page->change));

@@ -166,33 +166,38 @@ set_load_timed(struct request *r, const struct msg *msg)
 	return set_load_for(r, &load, m->seconds);
 }
 
+/* True: it was in force. */
+static bool
+take_back(struct request *r, int32_t number, enum override_kind kind)
+{
+	const bool held =
+	    override_holds(&r->s->queues, (uint64_t)number, kind, r->now);
+
+	if (held && !r->judge)
+		(void)override_clear(&r->s->queues, (uint32_t)number, kind);
+	return held;
+}
+
 static int
 clear_all_loads(struct request *r)
 {
-	uint32_t i, cleared = 0;
+	uint32_t cleared = 0;
+	int32_t i;
 
 	if (r->judge)
 		return answer(r, 0, "would be cleared");
-	for (i = 0; i < r->s->queues.nqueues; i++) {
-		cleared += override_has_load(r->s->queues.queues[i], r->now);
-		override_clear_load(r->s->queues.queues[i]);
-	}
-	cleared += override_drop_waiting_loads(&r->s->queues);
+	for (i = 1; i <= QUEUE_NUM_MAX; i++)
+		cleared += take_back(r, i, OVERRIDE_LOAD);
 	return answer(r, 0, "loads by hand cleared: %" PRIu32, cleared);
 }
 
-/* A queue that is not run may have what was set before a restart. */
+/* Of a queue that is not run. -ENOENT: nothing is set for it. */
 static int
-take_back_waiting(struct request *r, int32_t number,
-    bool (*has)(const struct queues *all, uint32_t number),
-    bool (*drop)(struct queues *all, uint32_t number), const char *what)
+take_back_unrun(struct request *r, int32_t number, enum override_kind kind,
+    const char *what)
 {
-	struct queues *all = &r->s->queues;
-
-	if (number < 1 || !has(all, (uint32_t)number))
+	if (!take_back(r, number, kind))
 		return -ENOENT;
-	if (!r->judge)
-		(void)drop(all, (uint32_t)number);
 	return answer(
 	    r, 0, "queue %" PRIi32 ": %s; it is not run", number, what);
 }
@@ -201,23 +206,15 @@ static int
 clear_load(struct request *r, const struct msg *msg)
 {
 	const int32_t number = msg->u.CLEAR_LOAD.queue;
-	bool had;
-	int code;
 
 	if (number == 0)
 		return clear_all_loads(r);
-	code = take_queue(r, number);
-	if (code == -ENOENT &&
-	    take_back_waiting(r, number, override_waits_with_load,
-		override_drop_waiting_load, "load by hand cleared") == 0)
-		return 0;
-	if (code < 0)
-		return code;
-	had = override_has_load(r->queue, r->now);
-	if (!r->judge)
-		override_clear_load(r->queue);
+	if (take_queue(r, number) < 0)
+		return take_back_unrun(
+		    r, number, OVERRIDE_LOAD, "load by hand cleared");
 	return answer(r, 0, "queue %" PRIi32 ": %s", number,
-	    had ? "load by hand cleared" : "had no load by hand");
+	    take_back(r, number, OVERRIDE_LOAD) ? "load by hand cleared"
+						: "had no load by hand");
 }
 
 /* ---- disabled ---- */
@@ -284,7 +281,8 @@ static void
 enable_now(struct request *r, bool by_hand, bool failing)
 {
 	if (by_hand)
-		override_enable(r->queue);
+		(void)override_clear(
+		    &r->s->queues, r->queue->number, OVERRIDE_DISABLED);
 	(void)answer(r, 0, "queue %" PRIu32 ": %s", r->queue->number,
 	    by_hand       ? "enabled"
 		: failing ? "was in quarantine"
@@ -301,16 +299,13 @@ enable_now(struct request *r, bool by_hand, bool failing)
 static int
 enable(struct request *r, const struct msg *msg)
 {
+	const int32_t number = msg->u.ENABLE.queue;
 	bool by_hand, failing;
-	int code = take_queue(r, msg->u.ENABLE.queue);
 
-	if (code == -ENOENT &&
-	    take_back_waiting(r, msg->u.ENABLE.queue, override_waits_disabled,
-		override_drop_waiting_disabled, "enabled") == 0)
-		return 0;
-	if (code < 0)
-		return code;
-	by_hand = override_is_disabled(r->queue, r->now);
+	if (take_queue(r, number) < 0)
+		return take_back_unrun(r, number, OVERRIDE_DISABLED, "enabled");
+	by_hand = override_holds(
+	    &r->s->queues, r->queue->number, OVERRIDE_DISABLED, r->now);
 	failing = quarantine_of(r->queue, r->now) != NULL;
 	if (!by_hand && queue_is_faulty(r->queue))
 		return enable_faulty(r);

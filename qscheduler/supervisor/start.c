@@ -284,14 +284,13 @@ close_all(struct super *s)
 	env_free(&s->children.env);
 	free(s->children.program_dir);
 	free(s->instance.name);
-	free(s->queues.waiting);
 	conf_free(&s->instance.conf);
 }
 
 int
 super_run(const struct options *options)
 {
-	struct super s;
+	static struct super s; /* too large for the stack */
 	int r;
 
 	super_init(&s, options);

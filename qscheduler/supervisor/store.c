@@ -14,9 +14,10 @@
 #include "base/io.h"
 #include "log/log.h"
 
-#define SAVE_AGAIN  (60 * USEC_PER_SEC) /* after one that failed */
-#define ANSWER_WAIT (1 * USEC_PER_SEC)  /* askers wait for five */
-#define CLOCK_STEP  (5 * USEC_PER_SEC)  /* less is no step of the clock */
+#define TELL_EVERY  (60 * USEC_PER_SEC) /* of saves that fail */
+#define RETRY_MAX   (60 * USEC_PER_SEC)
+#define ANSWER_WAIT (1 * USEC_PER_SEC) /* askers wait for five */
+#define CLOCK_STEP  (5 * USEC_PER_SEC) /* less is no step of the clock */
 
 /* ---- answers ---- */
 
@@ -63,7 +64,6 @@ store_answer(
 void
 store_changed(struct super *s)
 {
-	s->store.unsaved = true;
 	s->store.change++;
 }
 
@@ -71,16 +71,19 @@ store_changed(struct super *s)
 static void
 not_saved(struct super *s, int error, const char *why)
 {
+	struct store *st = &s->store;
+	const usec_t interval = s->instance.conf->error_interval;
+	const usec_t retry = interval < RETRY_MAX ? interval : RETRY_MAX;
 	char more[SCHED_ANSWER_SIZE];
 
-	s->store.unsaved = true;
-	s->store.save_at = s->store.as_of.mono + SAVE_AGAIN;
+	st->save_at = st->as_of.mono + retry;
 	snprintf(more, sizeof(more), "; a restart may forget it: %s",
 	    strerror(-error));
-	answer_up_to(s, s->store.saving, more);
-	log_warning("%s: what was set by hand would be forgotten by a "
-		    "restart; tried again within a minute",
-	    why);
+	answer_up_to(s, st->saving, more);
+	if (log_due(st->as_of.mono, TELL_EVERY, &st->told))
+		log_warning("%s: what was set by hand would be forgotten by a "
+			    "restart; tried again every %d s",
+		    why, (int)(retry / USEC_PER_SEC));
 }
 
 static void
@@ -94,12 +97,15 @@ on_saved(void *ctx, uint32_t number UNUSED, const struct worker_result *result,
 		answer_up_to(s, UINT64_MAX, STORE_LATER);
 		return;
 	}
-	if (result->r < 0)
+	if (result->r < 0) {
 		not_saved(s, result->r, result->text);
-	else
+	} else {
 		answer_up_to(s, st->saving, "");
+		st->saved = st->saving;
+		st->told = 0; /* the next failure is a new one */
+	}
 	st->saving = 0;
-	if (result->r == 0 && st->unsaved)
+	if (result->r == 0 && st->saved != st->change)
 		store_save(s, clock_mono());
 }
 
@@ -109,8 +115,8 @@ save(const struct worker_call *call)
 {
 	const struct super *s = call->ctx;
 
-	return override_write(
-	    &s->queues, &s->store.as_of, &s->store.count, call->error);
+	return override_write(s->base.fd, s->base.path, s->queues.overrides,
+	    &s->store.as_of, call->error);
 }
 
 static const struct worker_task saving = { "write what was set by hand", save,
@@ -119,20 +125,17 @@ static const struct worker_task saving = { "write what was set by hand", save,
 void
 store_save(struct super *s, usec_t now)
 {
+	struct override *o = &s->queues.overrides[0];
 	struct store *st = &s->store;
 	int r;
 
 	if (st->saving != 0)
 		return;
-	if (st->change ==
-	    0) /* the file that the start has found is not right */
-		st->change = 1;
 	st->save_at = 0;
 	st->saving = st->change;
 	override_moment_now(now, &st->as_of);
-	st->count = grow_count_by_hand(s);
-	st->offset = st->as_of.wall - now;
-	st->unsaved = false;
+	o->until[OVERRIDE_COUNT] =
+	    grow_count_by_hand(s, &o->value[OVERRIDE_COUNT]);
 	r = worker_start(&s->workers, &saving, WORKER_OVERRIDES, s);
 	if (r < 0) {
 		not_saved(s, r, strerror(-r));
@@ -145,12 +148,14 @@ store_save(struct super *s, usec_t now)
 static void
 follow_clock(struct super *s, usec_t now)
 {
-	const usec_t offset = clock_wall() - now;
+	struct override_moment *then = &s->store.as_of;
+	const usec_t wall = clock_wall();
 
-	if (llabs(offset - s->store.offset) < CLOCK_STEP)
+	if (llabs(wall - now - (then->wall - then->mono)) < CLOCK_STEP)
 		return;
-	s->store.offset = offset;
-	if (override_is_any(&s->queues) || grow_count_by_hand(s).count > 0)
+	then->wall = wall;
+	then->mono = now;
+	if (override_is_any(s->queues.overrides, now))
 		store_changed(s);
 }
 
@@ -162,7 +167,7 @@ store_tick(struct super *s, usec_t now)
 	follow_clock(s, now);
 	while (st->nwaiting > 0 && now >= st->waiting[0].until)
 		answer_first(s, STORE_LATER);
-	if (st->unsaved && now >= st->save_at)
+	if (st->saved != st->change && now >= st->save_at)
 		store_save(s, now);
 }
 
@@ -171,14 +176,15 @@ store_tick(struct super *s, usec_t now)
 void
 store_restore(struct super *s, usec_t now)
 {
-	struct override_moment moment;
-	struct override_count count;
+	const struct override *o = &s->queues.overrides[0];
 
-	override_moment_now(now, &moment);
-	s->store.unsaved = override_restore(&s->queues, &moment, &count);
-	s->store.offset = moment.wall - now;
-	if (!grow_restore_count(s, &count))
-		s->store.unsaved = true;
+	override_moment_now(now, &s->store.as_of);
+	if (override_restore(&s->queues, &s->store.as_of))
+		store_changed(s);
+	if (o->until[OVERRIDE_COUNT] != 0 &&
+	    !grow_restore_count(
+		s, o->value[OVERRIDE_COUNT], o->until[OVERRIDE_COUNT]))
+		store_changed(s);
 }
 
 /* The steps of base_open(), before there is anything that could hang. */

@@ -180,13 +180,13 @@ tick_floors(struct super *s, usec_t now)
 	children_reap(&s->children); /* SIGCHLD may be lost */
 	super_reload_if_wanted(s, now);
 	services_tick(s, now);
+	override_tick(&s->queues, now);
 	for (i = 0; i < s->queues.nqueues; i++)
 		queue_tick(s->queues.queues[i], now);
 	orphans_tick(&s->children, now);
 	sites_tick(&s->queues);
 	retirement_tick_all(&s->queues, now);
 	days_tick(&s->queues, now);
-	override_tick_waiting(&s->queues, now);
 }
 
 void
@@ -233,7 +233,8 @@ static const struct queue_events queue_events = {
 void
 super_init(struct super *s, const struct options *options)
 {
-	*s = (struct super){ .options = *options };
+	memset(s, 0, sizeof(*s));
+	s->options = *options;
 	s->instance.conf_path = options->conf_path;
 	s->base.fd = s->base.lock = -1;
 	s->workers.instance = &s->instance;

@@ -74,11 +74,12 @@ int grow_set_count(
 /* Why grow_set_count() would refuse; 0: it would not. */
 int
 grow_judge_count(const struct super *s, uint32_t count, char *out, size_t size);
-/* The count by hand, also one that was reached and stays since no load changes
- * the number of queues: it is sought again after a restart. */
-struct override_count grow_count_by_hand(const struct super *s);
+/* The end of the count by hand; USEC_NEVER: when it is reached, 0: there is
+ * none. Also of one that was reached and stays since no load changes the number
+ * of queues: it is sought again after a restart. */
+usec_t grow_count_by_hand(const struct super *s, uint32_t *ret_count);
 /* At the start, the count by hand of before. False: it cannot be any more. */
-bool grow_restore_count(struct super *s, const struct override_count *count);
+bool grow_restore_count(struct super *s, uint32_t count, usec_t until);
 
 /* ---- publish.c ---- */
 struct request_reply {
@@ -153,13 +154,12 @@ struct store_answer {
 	char text[SCHED_ANSWER_SIZE];
 };
 struct store {
-	bool unsaved;    /* the file is not as it should be */
-	usec_t save_at;  /* not before, unless asked: it has failed */
 	uint64_t change; /* the last one */
+	uint64_t saved;  /* the last that is on disk */
 	uint64_t saving; /* the last that is being written, 0: none is */
-	struct override_moment as_of; /* the file is written as of then */
-	struct override_count count;
-	usec_t offset; /* between the clocks, when it was written */
+	usec_t save_at;  /* not before, unless asked: it has failed */
+	usec_t told;     /* log_due() */
+	struct override_moment as_of;    /* the file is written as of then */
 	struct store_answer waiting[16]; /* the oldest first */
 	size_t nwaiting;
 };

@@ -8,106 +8,58 @@
 #include "ipc/ask.h"
 #include "qscheduler/queues/queues.h"
 
-/* The file as override_file_write() makes it, without its fsyncs; of version 2,
- * whatever was read, as at a start. */
 static void
-print_row(const struct override_row *row, struct buf *out)
+check_row(const struct override_moment *written, const struct override *o,
+    uint32_t number, enum override_kind kind)
 {
-	const long long left =
-	    row->left > ASK_SECONDS_MAX ? ASK_SECONDS_MAX : row->left;
+	const usec_t until = o->until[kind], left = until - written->mono;
 
-	if (row->kind == OVERRIDE_DISABLED)
-		MUST(buf_printf(out, "disabled %u %lld %s\n", row->queue, left,
-			 row->reason) == 0);
-	else if (row->kind == OVERRIDE_LOAD)
-		MUST(buf_printf(out, "load %u %lld %u\n", row->queue, left,
-			 row->value) == 0);
-	else
-		MUST(buf_printf(out, "count %lld %u\n", left, row->value) == 0);
-}
-
-static void
-print(const struct override_rows *rows, struct buf *out)
-{
-	uint32_t i;
-
-	MUST(buf_printf(out, "by-hand 2\n# comment\nwritten %lld %lld %s\n",
-		 (long long)rows->written.wall, (long long)rows->written.mono,
-		 rows->written.boot) == 0);
-	for (i = 0; i < rows->n; i++)
-		print_row(&rows->rows[i], out);
-	MUST(buf_add_str(out, "end\n") == 0);
-}
-
-static void
-check_row(const struct override_rows *b, const struct override_row *r)
-{
-	const bool of_queue = r->kind != OVERRIDE_COUNT;
-
-	MUST(r->kind < NOVERRIDES && r->left >= 0);
-	MUST(of_queue ? r->queue >= 1 && r->queue <= 4095 : r->queue == 0);
-	MUST(b->version == 2 ? r->left <= ASK_SECONDS_MAX
-			     : r->kind == OVERRIDE_DISABLED);
-	MUST(r->kind != OVERRIDE_LOAD || (r->value <= 100 && r->left > 0));
-	MUST(of_queue || (r->value >= 1 && r->value <= PAGE_QUEUES_MAX));
-	MUST(strnlen(r->reason, sizeof(r->reason)) < sizeof(r->reason));
-	MUST(fuzz_is_shown(r->reason, strlen(r->reason)));
+	if (until == 0)
+		return;
+	MUST((kind == OVERRIDE_COUNT) == (number == 0));
+	MUST(until == USEC_NEVER
+		? kind != OVERRIDE_LOAD
+		: left > 0 && left <= ASK_SECONDS_MAX * USEC_PER_SEC);
+	MUST(kind != OVERRIDE_LOAD || o->value[kind] <= 100);
+	MUST(kind != OVERRIDE_COUNT ||
+	    (o->value[kind] >= 1 && o->value[kind] <= PAGE_QUEUES_MAX));
+	MUST(strnlen(o->reason, sizeof(o->reason)) < sizeof(o->reason));
+	MUST(fuzz_is_shown(o->reason, strlen(o->reason)));
 }
 
 /* The time that is left never grows. */
 static void
-check_left(const struct override_rows *b, const struct override_row *r)
+check_left(const struct override_moment *written, usec_t until)
 {
-	const usec_t all = r->left * USEC_PER_SEC;
-	struct override_moment now = b->written;
-	usec_t left;
+	const usec_t left = until - written->mono;
+	struct override_moment now = *written;
 
-	MUST(override_time_left(&b->written, r->left, &now) == all);
+	if (until == 0 || until == USEC_NEVER)
+		return;
+	MUST(override_until(written, until, &now) == until);
 	now.wall = 1763712345 * USEC_PER_SEC;
-	left = override_time_left(&b->written, r->left, &now);
-	MUST(left >= 0 && left <= all);
+	MUST(override_until(written, until, &now) - now.mono <= left);
 	now.boot[0] ^= 1;
-	left = override_time_left(&b->written, r->left, &now);
-	MUST(left >= 0 && left <= all);
+	MUST(override_until(written, until, &now) - now.mono <= left);
 }
 
 static void
-check_rows(const struct override_rows *b)
+check_again(const struct override *table, const struct override_moment *written)
 {
-	uint32_t i, j;
-
-	MUST(b->version == 1 || b->version == 2);
-	MUST(b->n <= OVERRIDE_ROWS_MAX);
-	for (i = 0; i < b->n; i++) {
-		const struct override_row *r = &b->rows[i];
-
-		check_row(b, r);
-		check_left(b, r);
-		for (j = 0; j < i; j++)
-			MUST(b->rows[j].queue != r->queue ||
-			    b->rows[j].kind != r->kind);
-	}
-}
-
-static void
-check_again(const struct override_rows *b)
-{
-	static struct override_rows again;
+	static struct override again[QUEUE_NUM_MAX + 1];
+	struct override_moment when;
 	struct buf text = { 0 }, error = { 0 };
-	uint32_t i;
 
-	print(b, &text);
-	fuzz_file(OVERRIDE_NAME, text.data, text.len);
-	MUST(override_file_read(fuzz_dir(), "base", &again, &error) == 0);
-	MUST(again.n == b->n && again.version == 2);
-	MUST(again.written.wall == b->written.wall &&
-	    again.written.mono == b->written.mono &&
-	    strcmp(again.written.boot, b->written.boot) == 0);
-	for (i = 0; i < b->n; i++)
-		MUST(again.rows[i].queue == b->rows[i].queue &&
-		    again.rows[i].kind == b->rows[i].kind &&
-		    again.rows[i].value == b->rows[i].value &&
-		    strcmp(again.rows[i].reason, b->rows[i].reason) == 0);
+	MUST(override_print(table, written, &text) == 0);
+	MUST((text.len > 0) == override_is_any(table, written->mono));
+	if (text.len > 0) {
+		fuzz_file(OVERRIDE_NAME, text.data, text.len);
+		MUST(override_read(fuzz_dir(), "base", again, &when, &error) ==
+		    1);
+		MUST(memcmp(table, again, sizeof(again)) == 0);
+		MUST(when.wall == written->wall && when.mono == written->mono &&
+		    strcmp(when.boot, written->boot) == 0);
+	}
 	buf_done(&text);
 	buf_done(&error);
 }
@@ -115,20 +67,28 @@ check_again(const struct override_rows *b)
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	static struct override_rows rows;
+	static struct override table[QUEUE_NUM_MAX + 1];
+	struct override_moment written;
 	struct buf error = { 0 };
+	uint32_t n;
+	enum override_kind kind;
 	int r;
 
 	fuzz_file(OVERRIDE_NAME, data, size);
-	rows.n = 77;
-	r = override_file_read(fuzz_dir(), "base", &rows, &error);
+	table[7].until[OVERRIDE_LOAD] = USEC_NEVER;
+	r = override_read(fuzz_dir(), "base", table, &written, &error);
 	if (r < 0) {
-		MUST((r == -EBADMSG || r == -EFBIG) && rows.n == 0);
+		MUST(r == -EBADMSG || r == -EFBIG);
+		MUST(!override_is_any(table, 0));
 		MUST(strncmp(buf_str(&error), "base/" OVERRIDE_NAME, 12) == 0);
 	} else {
-		MUST(error.len == 0);
-		check_rows(&rows);
-		check_again(&rows);
+		MUST(r == 1 && error.len == 0);
+		for (n = 0; n <= QUEUE_NUM_MAX; n++)
+			for (kind = 0; kind < NOVERRIDES; kind++) {
+				check_row(&written, &table[n], n, kind);
+				check_left(&written, table[n].until[kind]);
+			}
+		check_again(table, &written);
 	}
 	buf_done(&error);
 	return 0;

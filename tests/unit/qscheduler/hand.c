@@ -62,6 +62,7 @@ hand_setup(void)
 	hand.s.instance.loop = event_base_new();
 	cr_assert_not_null(hand.s.instance.loop);
 	hand.conf.queue_load_pct = 90;
+	hand.conf.error_interval = 5 * USEC_PER_SEC;
 	hand.conf.disk_time_limit = 20 * USEC_PER_SEC;
 	add_queue(1, QUEUE_STATE_OPEN);
 	add_queue(2, QUEUE_STATE_OPEN);
@@ -80,11 +81,22 @@ hand_teardown(void)
 		close(hand.s.queues.queues[i]->page_fd);
 		free(hand.s.queues.queues[i]);
 	}
-	free(hand.s.queues.waiting);
 	(void)unlinkat(hand.s.base.fd, OVERRIDE_NAME, 0);
 	(void)unlinkat(hand.s.base.fd, OVERRIDE_NAME ".new", AT_REMOVEDIR);
 	cr_expect_eq(rmdir(dir), 0);
 	close(hand.s.base.fd);
+}
+
+bool
+hand_unsaved(void)
+{
+	return hand.s.store.saved != hand.s.store.change;
+}
+
+bool
+hand_holds(uint32_t queue, enum override_kind kind, usec_t now)
+{
+	return override_holds(&hand.s.queues, queue, kind, now);
 }
 
 int

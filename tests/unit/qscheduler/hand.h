@@ -24,6 +24,10 @@ void hand_teardown(void);
 void hand_pump(void);
 void hand_tick(usec_t now);
 
+/* A change is not yet on disk. */
+bool hand_unsaved(void);
+bool hand_holds(uint32_t queue, enum override_kind kind, usec_t now);
+
 /* A request at HAND_NOW: its code, which was also answered. */
 int hand_ask(struct msg *msg);
 int hand_load(int32_t queue, uint32_t used, uint32_t limit, uint32_t seconds);

@@ -41,13 +41,11 @@ Test(override, load_holds_for_its_time_and_can_be_0)
 		cr_expect_eq(hand.page.rows[0].load_pct, rows[i].pct);
 		cr_expect_eq(hand.page.rows[0].manual_until_mono, until);
 		cr_expect_eq(hand.page.rows[1].flags, 0);
-		cr_expect(
-		    override_has_load(hand.s.queues.queues[0], until - 1));
-		cr_expect_not(
-		    override_has_load(hand.s.queues.queues[0], until));
+		cr_expect(hand_holds(1, OVERRIDE_LOAD, until - 1));
+		cr_expect_not(hand_holds(1, OVERRIDE_LOAD, until));
 	}
-	override_tick(hand.s.queues.queues[0], INT64_MAX - 1);
-	cr_expect_eq(hand.s.queues.queues[0]->override.load_until, 0);
+	override_tick(&hand.s.queues, INT64_MAX - 1);
+	cr_expect_not(hand_holds(1, OVERRIDE_LOAD, NOW));
 }
 
 Test(override, loads_are_cleared_of_one_and_of_all)
@@ -62,6 +60,9 @@ Test(override, loads_are_cleared_of_one_and_of_all)
 	cr_expect_eq(hand_load(7, 1, 2, 0), 0);
 	cr_expect_eq(hand_clear(0), 0);
 	cr_expect_str_eq(hand.text, "loads by hand cleared: 2");
+	hand.s.queues.overrides[1].until[OVERRIDE_LOAD] = NOW;
+	cr_expect_eq(hand_clear(0), 0);
+	cr_expect_str_eq(hand.text, "loads by hand cleared: 0", "it is over");
 	cr_expect_eq(hand.page.rows[0].flags | hand.page.rows[2].flags, 0);
 }
 
@@ -85,10 +86,7 @@ Test(override, I7_an_unchecked_queue_number_from_the_message_queue)
 	cr_expect_eq(hand_load(0, 50, 100, 0), -ENOENT);
 	cr_expect_eq(hand_disable(0, 0, ""), -ENOENT, "all of them?");
 	cr_expect_eq(hand_enable(0), -ENOENT);
-	for (i = 0; i < hand.s.queues.nqueues; i++)
-		cr_expect_eq(hand.s.queues.queues[i]->override.load_until |
-			hand.s.queues.queues[i]->override.disabled_until,
-		    0);
+	cr_expect_not(override_is_any(hand.s.queues.overrides, 0));
 }
 
 Test(override, a_number_on_disk_that_is_not_run)
@@ -119,8 +117,7 @@ Test(override, refused_and_nothing_else)
 	cr_expect_eq(hand_disable(1, 0, "a\nb"), -EINVAL);
 	cr_expect_eq(hand_disable(7, 0, ""), -EBUSY);
 	cr_expect_eq(hand_enable(7), -EBUSY);
-	cr_expect_eq(hand.s.queues.queues[0]->override.load_until, 0);
-	cr_expect_eq(hand.s.queues.queues[0]->override.disabled_until, 0);
+	cr_expect_not(override_is_any(hand.s.queues.overrides, 0));
 	cr_expect_eq(faccessat(hand.s.base.fd, OVERRIDE_NAME, F_OK, 0), -1);
 }
 
@@ -214,17 +211,17 @@ Test(override, disable_a_queue_that_no_program_can_set)
 Test(override, enabled_when_its_time_is_over)
 {
 	cr_expect_eq(hand_disable(2, 5, ""), 0);
-	override_tick(hand.s.queues.queues[1], NOW + 5 * USEC_PER_SEC - 1);
+	override_tick(&hand.s.queues, NOW + 5 * USEC_PER_SEC - 1);
 	cr_expect_eq(
 	    queue_state(hand.s.queues.queues[1], NOW + 5 * USEC_PER_SEC - 1),
 	    QUEUE_STATE_DISABLED);
-	override_tick(hand.s.queues.queues[1], NOW + 5 * USEC_PER_SEC);
+	override_tick(&hand.s.queues, NOW + 5 * USEC_PER_SEC);
 	cr_expect_eq(
 	    queue_state(hand.s.queues.queues[1], NOW + 5 * USEC_PER_SEC),
 	    QUEUE_STATE_OPEN);
-	cr_expect(hand.s.store.unsaved);
+	cr_expect(hand_unsaved());
 	hand_tick(NOW + 120 * USEC_PER_SEC);
-	cr_expect_not(hand.s.store.unsaved);
+	cr_expect_not(hand_unsaved());
 	cr_expect_eq(faccessat(hand.s.base.fd, OVERRIDE_NAME, F_OK, 0), -1);
 }
 
@@ -290,10 +287,10 @@ Test(override, what_is_judged_changes_nothing)
 	count.u.COUNT.count = 5;
 	cr_expect_eq(hand_ask(&count), -ERANGE);
 	hand.source.judge = false;
-	cr_expect_eq(hand.s.queues.queues[0]->override.load_until, 0);
-	cr_expect_eq(hand.s.queues.queues[0]->override.disabled_until, 0);
-	cr_expect(override_has_load(hand.s.queues.queues[1], NOW));
-	cr_expect(override_is_disabled(hand.s.queues.queues[1], NOW));
+	cr_expect_not(hand_holds(1, OVERRIDE_LOAD, NOW));
+	cr_expect_not(hand_holds(1, OVERRIDE_DISABLED, NOW));
+	cr_expect(hand_holds(2, OVERRIDE_LOAD, NOW));
+	cr_expect(hand_holds(2, OVERRIDE_DISABLED, NOW));
 	cr_expect_eq(hand.s.grow.held, 0);
 }
 

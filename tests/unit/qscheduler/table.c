@@ -94,3 +94,23 @@ Test(table, directories_are_counted_once)
 	queue_note_disk(s, 4095);
 	cr_expect_eq(s->nqueues_disk, 2);
 }
+
+/* A number that is used again after a retirement begins anew. */
+Test(table, a_queue_that_retires_takes_its_settings_along)
+{
+	uint64_t change;
+	struct queue *q;
+
+	cr_assert_eq(insert(7), 0);
+	override_set_load(s->queues[0], 50, USEC_NEVER);
+	override_disable(s->queues[0], USEC_NEVER, "new disk", 8);
+	change = super->store.change;
+	q = queue_new(s, 7, QUEUE_STATE_OPEN);
+	cr_assert_not_null(q);
+	queue_free(&q);
+	cr_expect(override_holds(s, 7, OVERRIDE_LOAD, 0), "never in the table");
+	override_gone(s->queues[0]);
+	queue_remove(s->queues[0]);
+	cr_expect_not(override_is_any(s->overrides, 0));
+	cr_expect_gt(super->store.change, change);
+}
