@@ -1,4 +1,5 @@
 #include "queue-send/control.h"
+#include "queue-send/disk/work.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -7,12 +7,12 @@
 #include "log/log.h"
 #include "queue-send/backlog/backlog.h"
 #include "queue-send/operators/operators.h"
-#include "queue-send/other_queue.h"
-#include "queue-send/peers/peers.h"
+#include "queue-send/disk/other_queue.h"
+#include "queue-send/agents/agents.h"
 #include "queue-send/reports/reports.h"
-#include "queue-send/road/fetch.h"
-#include "queue-send/road/road.h"
-#include "queue-send/operators/rules.h"
+#include "queue-send/message/fetch.h"
+#include "queue-send/message/path.h"
+#include "queue-send/rules/rules.h"
 #include "queue-send/schedule/schedule.h"
 #include "spool/waiting.h"
 
@@ -55,11 +55,17 @@ read_accounts(const struct send *s)
 		    s->subuid_file, strerror(-r));
 }
 
+static const struct send_ops ops = {
+	.traced = operators_traced,
+	.smtp_linked = operators_trace_again,
+};
+
 int
 send_init(struct send *s)
 {
 	int r;
 
+	s->ops = &ops;
 	s->retry = retry_params(s->conf);
 	read_accounts(s);
 	messages_init(&s->messages, rest_max());
@@ -202,6 +208,23 @@ done(struct daemon *d)
 
 /* ---- while it runs ---- */
 
+static const struct daemon_link links[] = {
+	{ "page", publish_linked },
+	{ "qscheduler", publish_requests_linked },
+	{ "sites", site_table_linked },
+	{ "todo-proc", links_todo },
+	{ "deliver-local", links_local },
+	{ "deliver-smtp", links_smtp },
+};
+
+void
+links_linked(struct send *s, const char *name, int fd)
+{
+	send_read_clocks(s);
+	daemon_take_link(links, ARRAY_LEN(links), s, name, fd);
+	send_wake(s);
+}
+
 static void
 linked(struct daemon *d, const char *name, int fd)
 {
@@ -291,12 +314,25 @@ take_routes(struct send *s, struct route_table *routes)
 	share_reroute(s);
 }
 
+/* An operator may have put the disk right. */
+static void
+try_disk(struct send *s)
+{
+	s->health.probe_at = s->now;
+	if (s->refused_at != USEC_NEVER)
+		s->refused_at = s->now;
+	if (s->stray_at != USEC_NEVER)
+		s->stray_at = s->now;
+	evacuate_try_again(s);
+	probe_try_all(s);
+}
+
 /* The same by a reload and a flush: all that a disk refused, or that could not
  * be made at the start. */
 static void
 try_again(struct send *s)
 {
-	probe_try_again(s);
+	try_disk(s);
 	rules_try_again(s);
 	operators_try_again(s);
 }

@@ -3,11 +3,12 @@
 #include "log/log.h"
 #include "queue-send/backlog/backlog.h"
 #include "queue-send/operators/operators.h"
-#include "queue-send/peers/peers.h"
+#include "queue-send/agents/agents.h"
 #include "queue-send/reports/reports.h"
-#include "queue-send/road/road.h"
-#include "queue-send/operators/rules.h"
+#include "queue-send/message/path.h"
+#include "queue-send/rules/rules.h"
 #include "queue-send/schedule/schedule.h"
+#include "queue-send/walks/walks.h"
 
 /* Files that are still to be moved or removed. */
 static uint32_t
@@ -100,7 +101,7 @@ static usec_t (*const works[])(struct send *s) = {
 	evacuate_work,
 	offers_work,
 	acts_hold_work,
-	deferred_work,
+	walks_work,
 	schedule_log_work,
 	late_work,
 	publish_work,

@@ -43,7 +43,7 @@ struct examine_task {
  * it may write marks. One rule says who needs none: a plain message for one
  * recipient that comes along, of an agent that is given no content, in a spool
  * in memory. Its file is neither read nor written again, but removed
- * (queue-send/road/removal.c).
+ * (queue-send/message/removal.c).
  *
  * 0: what is done is filled. Else:
  * -EAGAIN            its writer is not done, examine it again soon

@@ -57,7 +57,7 @@ struct sched_message;
 
 /* More recipients than this are never in one entry, whatever the parameter
  * says: the frame that hands an entry to an agent must hold any of them
- * (queue-send/peers/dispatch.c asserts it). 0 counts as this, too. */
+ * (queue-send/agents/dispatch.c asserts it). 0 counts as this, too. */
 #define SCHED_ENTRY_RCPTS_MAX 100
 uint32_t sched_recipient_limit(uint32_t destination_recipient_limit);
 

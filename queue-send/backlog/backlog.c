@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "queue-send/send.h"
+#include "queue-send/state/send.h"
 #include "site/shared.h"
 
 _Static_assert(ROUTE_DESTINATION_MAX == SITE_NAME_MAX, "a name fits both");

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "queue-send/send.h"
+#include "queue-send/state/send.h"
 
 static int
 claim_compare(const struct claim *a, const struct claim *b)

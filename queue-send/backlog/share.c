@@ -7,7 +7,6 @@
 
 #include "base/bytes.h"
 #include "log/log.h"
-#include "queue-send/peers/peers.h"
 #include "queue-send/schedule/schedule.h"
 
 #define DEAD_PACE     (USEC_PER_SEC / 20) /* between two of a dead backlog */

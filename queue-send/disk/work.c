@@ -2,7 +2,7 @@
 
 #include "base/clock.h"
 #include "ipc/page.h"
-#include "queue-send/send.h"
+#include "queue-send/state/send.h"
 
 #define SLOW_TIME     (10 * USEC_PER_SEC)
 #define LOOP_WAIT_MAX (5 * USEC_PER_MSEC)

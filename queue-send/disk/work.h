@@ -5,27 +5,8 @@
 #ifndef QUEUE_SEND_DISK_WORK_H
 #define QUEUE_SEND_DISK_WORK_H
 
-#include "daemon/executor.h"
+#include "queue-send/state/send.h"
 #include "spool/sync_pool.h"
-
-struct send;
-
-enum disk_kind {
-	DISK_MOVE,
-	DISK_REMOVE,
-	DISK_RECORD, /* marks and reasons of results, in their order */
-	DISK_READ,   /* files of the active queue that are not in memory */
-	DISK_ACT,    /* acts of operators */
-	DISK_SYNC,
-	DISK_WALK,   /* directories */
-	DISK_REPORT, /* messages to senders */
-	DISK_PROBE,  /* can a queue be written again? */
-	DISK_ASK,    /* does the disk answer? */
-	DISK_CLOCK,
-	DISK_OPEN,  /* another queue, on a disk of its own */
-	DISK_RULES, /* rules of hold, on the disk of QUEUE_BASE */
-	DISK_NKINDS,
-};
 
 /* Sets s->disk.kinds, for a queue on a disk or in memory. */
 void disk_set_kinds(struct send *s);

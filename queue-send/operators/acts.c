@@ -1,4 +1,4 @@
-#include "queue-send/operators/act_task.h"
+#include "queue-send/disk/act_task.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -6,9 +6,10 @@
 #include "base/io.h"
 #include "log/log.h"
 #include "queue-send/backlog/backlog.h"
-#include "queue-send/peers/peers.h"
-#include "queue-send/road/road.h"
+#include "queue-send/agents/agents.h"
+#include "queue-send/message/path.h"
 #include "queue-send/schedule/schedule.h"
+#include "queue-send/operators/operators.h"
 #include "spool/reason.h"
 
 /* ---- in the active queue ---- */

@@ -7,8 +7,8 @@
 #include "base/address.h"
 #include "ipc/situation.h"
 #include "queue-send/backlog/backlog.h"
-#include "queue-send/peers/peers.h"
-#include "queue-send/road/road.h"
+#include "queue-send/agents/agents.h"
+#include "queue-send/message/path.h"
 #include "queue-send/schedule/schedule.h"
 #include "site/shared.h"
 

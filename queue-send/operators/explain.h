@@ -8,7 +8,7 @@
 #define QUEUE_SEND_OPERATORS_EXPLAIN_H
 
 #include "ipc/wire.h"
-#include "queue-send/send.h"
+#include "queue-send/state/send.h"
 
 #define EXPLAIN_GROUPS 32   /* EXPLAINED about recipients, at most */
 #define EXPLAIN_STEPS  5000 /* of lists that are counted */

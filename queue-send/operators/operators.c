@@ -12,7 +12,7 @@
 #include "queue-send/backlog/backlog.h"
 #include "queue-send/operators/explain.h"
 #include "queue-send/operators/operators_door.h"
-#include "queue-send/operators/rules.h"
+#include "queue-send/rules/rules.h"
 #include "queue-send/schedule/schedule.h"
 
 /* For one connection, before the next one in line comes. */
@@ -79,9 +79,10 @@ static void pay(struct operator* o)
 	struct operators *all = o->send->operators;
 	const usec_t now = clock_mono();
 
-	quota_spend(&all->quota, now - all->paid_at);
+	quota_spend(&o->send->acts.quota, now - all->paid_at);
 	all->paid_at = now;
-	if (!quota_is_open(&all->quota) || now - all->began_at >= TIME_AT_ONCE)
+	if (!quota_is_open(&o->send->acts.quota) ||
+	    now - all->began_at >= TIME_AT_ONCE)
 		wire_pause(o->wire, true);
 }
 
@@ -149,12 +150,13 @@ on_ready(void *arg, struct wire *w UNUSED)
 
 /* In turn, each a little, while there is credit. */
 static void
-serve(struct operators *all)
+serve(struct send *s)
 {
+	struct operators *all = s->operators;
 	struct operator* o;
 
 	all->paid_at = clock_mono();
-	while (quota_is_open(&all->quota) &&
+	while (quota_is_open(&s->acts.quota) &&
 	    (o = TAILQ_FIRST(&all->line)) != NULL) {
 		operators_leave_line(o);
 		all->began_at = all->paid_at;
@@ -171,8 +173,8 @@ on_idle(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
 	struct send *s = arg;
 
 	send_read_clocks(s);
-	quota_fill(&s->operators->quota, s->now);
-	serve(s->operators);
+	quota_fill(&s->acts.quota, s->now);
+	serve(s);
 }
 
 static const struct wire_ops ops = {
@@ -282,7 +284,7 @@ open_all(struct send *s)
 		TAILQ_INIT(&all->list);
 		TAILQ_INIT(&all->line);
 		TAILQ_INIT(&all->gone);
-		quota_init(&all->quota, s->now);
+		quota_init(&s->acts.quota, s->now);
 		all->idle = idle_new(s);
 		r = all->idle == NULL ? -ENOMEM : door_open(&all->door, s);
 	}
@@ -336,10 +338,10 @@ operators_work(struct send *s)
 
 	if (all == NULL)
 		return open_when_due(s);
-	quota_earn(&all->quota, s->now);
-	serve(all);
+	quota_earn(&s->acts.quota, s->now);
+	serve(s);
 	return TAILQ_EMPTY(&all->line) ? USEC_NEVER
-				       : quota_opens_at(&all->quota);
+				       : quota_opens_at(&s->acts.quota);
 }
 
 void

@@ -11,7 +11,8 @@
 #ifndef QUEUE_SEND_OPERATORS_OPERATORS_H
 #define QUEUE_SEND_OPERATORS_OPERATORS_H
 
-#include "queue-send/send.h"
+#include "queue-send/state/send.h"
+#include "queue-send/disk/act_task.h"
 #include "spool/act.h"
 #include "spool/hold_note.h"
 
@@ -45,38 +46,6 @@ usec_t spread_work(struct send *s);
 /* The other queues are told by the supervisor, and nothing stays open. */
 void spread_end(struct send *s, struct spread *spread);
 
-struct act_answer {
-	int error;
-	/* Of a message in the active queue, which the act follows when its
-	 * deliveries have ended: 1 and their number. */
-	uint32_t running;
-};
-
-/* By whom, and to whom the answer goes. */
-struct act_asker {
-	void (*answer)(struct send *s, const struct act_asker *by,
-	    const struct act_answer *answer);
-	uint64_t operator; /* 0: none */
-	uint32_t slot;     /* the asker's */
-	uint32_t act;
-	uid_t uid;
-};
-
-struct act_order {
-	enum spool_act what;
-	const struct queue_id *id;
-	/* Of ACT_RELEASE and ACT_RETRY: the time when it is due; 0: at once. */
-	usec_t due_wall;
-	/* Of ACT_HOLD, on disk before the move; NULL: none. */
-	const struct hold_note *note;
-	uint32_t to; /* of ACT_SPREAD: the other queue, */
-	/* which stays open with these of its operator; NULL: of an order that
-	 * is given again, for this act alone. */
-	struct spread *spread;
-	bool again; /* the queue was gone, and is opened a second time */
-	struct act_asker by;
-};
-
 /* An act on one message, done by a thread where it waits for the disk. The
  * asker has one answer, within this call or later: 0; -ENOENT: no such message
  * here; -EINVAL: not where it lies; -EAGAIN: it is being prepared, or about to
@@ -88,24 +57,10 @@ void acts_do(struct send *s, const struct act_order *order);
 
 /* ---- acts.c and spread.c ---- */
 
-#define ACT_UNDER_WAY 1 /* the answer comes by itself */
-
 int spread_message(struct send *s, const struct act_order *order);
 /* Of a message that is offered: its answer has come, and its file lies where it
  * lay. */
 void act_drop_offer(struct send *s, struct message *m);
-
-/* ---- act_run.c ---- */
-
-#define ACTS_MAX     512 /* under way */
-/* Of these, acts of the queue itself: an operator waits for no more of them. */
-#define ACTS_OWN_MAX 64
-
-void acts_init(struct send *s);
-void acts_done(struct send *s);
-/* The end of each act that a thread has done. */
-void act_ended(void *send, struct sync_task *task);
-bool acts_are_full(const struct send *s);
 
 /* ---- operators_trace.c ---- */
 

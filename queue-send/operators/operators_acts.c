@@ -9,7 +9,7 @@
 #include "base/text.h"
 #include "log/log.h"
 #include "queue-send/backlog/backlog.h"
-#include "queue-send/operators/rules.h"
+#include "queue-send/rules/rules.h"
 #include "queue-send/schedule/schedule.h"
 
 #define SELECTION_MAX 400 /* in the log */

@@ -85,9 +85,8 @@ struct operators {
 	struct operator_list line; /* in the order in which they are served */
 	struct operator_list gone; /* operators whose acts go on, for the log */
 	struct event *idle;        /* the loop would sleep */
-	struct quota quota;
-	usec_t paid_at;  /* the loop's time is paid for up to here */
-	usec_t began_at; /* with the one that is served */
+	usec_t paid_at;            /* the loop's time is paid for up to here */
+	usec_t began_at;           /* with the one that is served */
 };
 
 /* -errno: there is no socket. */

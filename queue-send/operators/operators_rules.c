@@ -1,5 +1,5 @@
 #include "queue-send/operators/operators_door.h"
-#include "queue-send/operators/rules.h"
+#include "queue-send/rules/rules.h"
 
 /* An answer that counts no message. */
 static void

@@ -9,7 +9,7 @@
 
 #include "ipc/trace.h"
 #include "log/log.h"
-#include "queue-send/peers/peers.h"
+#include "queue-send/agents/agents.h"
 
 /* Octets that wait for one operator. */
 #define TRACE_QUEUED_MAX ((size_t)256 << 10)

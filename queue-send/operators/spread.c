@@ -1,11 +1,12 @@
-#include "queue-send/operators/act_task.h"
+#include "queue-send/disk/act_task.h"
 
 #include <errno.h>
 
 #include "base/io.h"
 #include "queue-send/backlog/backlog.h"
 #include "queue-send/operators/operators_door.h"
-#include "queue-send/road/road.h"
+#include "queue-send/message/path.h"
+#include "queue-send/operators/operators.h"
 
 /* ---- one message ---- */
 

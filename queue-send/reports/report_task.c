@@ -8,7 +8,7 @@
 
 #include "base/header.h"
 #include "base/io.h"
-#include "queue-send/pure/pure.h"
+#include "queue-send/state/pure.h"
 #include "smtp/verp.h"
 #include "spool/prepared.h"
 #include "spool/reason.h"

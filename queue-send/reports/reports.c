@@ -8,6 +8,7 @@
 
 #include "log/log.h"
 #include "queue-send/reports/report_task.h"
+#include "queue-send/disk/work.h"
 #include "spool/waiting.h"
 
 #define TASKS_MAX    8

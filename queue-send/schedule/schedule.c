@@ -1,6 +1,6 @@
 #include "queue-send/schedule/schedule.h"
 
-#include "queue-send/peers/peers.h"
+#include "queue-send/state/agent.h"
 #include "site/shared.h"
 
 struct parameters {

@@ -11,7 +11,7 @@
 #ifndef QUEUE_SEND_SCHEDULE_SCHEDULE_H
 #define QUEUE_SEND_SCHEDULE_SCHEDULE_H
 
-#include "queue-send/send.h"
+#include "queue-send/state/send.h"
 
 /* ---- schedule.c ---- */
 

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "agent/agent.h"
-#include "queue-send/peers/peers.h"
+#include "queue-send/state/agent.h"
 #include "site/rules.h"
 #include "site/shared.h"
 

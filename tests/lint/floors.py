@@ -23,9 +23,6 @@ import circles
 import layers
 import tree
 
-# Programs whose folders are in circles still. A row goes when the program has LAYERS.
-WITHOUT_LAYERS = {"queue-send"}
-
 
 def folder_of(source):
     """PROGRAM/folder/…/file.c: folder; PROGRAM/file.c: `.`"""
@@ -68,8 +65,6 @@ def check_program(root, name, built, wanted):
         for rows in targets.values() if name in wanted else ():
             tell(rows)
     floors = layers.read_floors(root, name)
-    if not floors and name in WITHOUT_LAYERS:
-        return 0
     if set(floors) != folders:
         print(f"{name}/LAYERS: its folders are {', '.join(sorted(folders))}")
         return 1

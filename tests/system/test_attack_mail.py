@@ -105,7 +105,7 @@ class Mail(SystemTest):
                 self.assertIn(f"\n{name}:\t0000000000000000\n", found["status"])
         i.stop()
 
-    # mutation: deliver-local/child.c, bind_to_parent() without PR_SET_DUMPABLE; queue-send/peers/dispatch.c puts a
+    # mutation: deliver-local/child.c, bind_to_parent() without PR_SET_DUMPABLE; queue-send/agents/dispatch.c puts a
     # recipient into an argument of a process.
     @needs_root
     def test_X7_attack_14_nobody_reads_recipients_in_proc(self):

@@ -83,7 +83,7 @@ class Local(SystemTest):
         delays = self.delays(i, made, "alice", count)
         self.assertLess(statistics.median(delays), 1.0 + 3 * self.usual, delays[-5:])
 
-    # mutation: common/route/target.c, mailbox_of() takes the whole local part; or queue-send/road/recipients.c
+    # mutation: common/route/target.c, mailbox_of() takes the whole local part; or queue-send/message/recipients.c
     # gives the address to sched_rcpt_add() for local mail.
     @cost(20)
     def test_X12_attack_10_stopped_children_of_one_account(self):

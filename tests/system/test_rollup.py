@@ -92,7 +92,7 @@ class Rollup(SystemTest):
         i.wait_empty()
         i.stop()
 
-    # mutation: queue-send/peers/delivery.c, delivery_destination() that knows no deliveries; queue-send/operators/
+    # mutation: queue-send/agents/delivery.c, delivery_destination() that knows no deliveries; queue-send/operators/
     # explain.c, explain_site() without SITUATION_UNPLACED.
     def test_N27_explain_names_the_destination_that_sites_has(self):
         i = self.world(ttl=0, minimal_backoff_time="1h", maximal_backoff_time="1h")

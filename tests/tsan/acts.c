@@ -1,8 +1,8 @@
 /* Acts of operators done by the pool, hold and release of each message in turn,
  * while their owner asks for the next ones: under ThreadSanitizer (make
  * check-tsan). */
-#include "queue-send/operators/act_task.h"
-#include "queue-send/other_queue.h"
+#include "queue-send/disk/act_task.h"
+#include "queue-send/disk/other_queue.h"
 #include "tests/tsan/drive/drive.h"
 
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* Files of messages moved by the pool, with their reasons and due times, while
  * their owner asks for the next move: under ThreadSanitizer (make check-tsan).
  */
-#include "queue-send/road/move_task.h"
+#include "queue-send/message/move_task.h"
 #include "tests/tsan/drive/drive.h"
 
 #include <stdlib.h>

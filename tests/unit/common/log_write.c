@@ -159,7 +159,7 @@ Test(log_write, a_part_of_the_program_and_a_message)
 
 Test(log_write, the_event_of_a_line_of_text)
 {
-	cr_expect_str_eq(log_topic("queue-send/loop.c"), "clock");
+	cr_expect_str_eq(log_topic("queue-send/state/loop.c"), "clock");
 	cr_expect_str_eq(log_topic("no/such.c"), "note");
 }
 

@@ -1,5 +1,5 @@
 /* Places that go round between queues, in virtual time: each queue does what
- * queue-send/peers/kept.c does, with deliveries of 10 ms. */
+ * queue-send/agents/kept.c does, with deliveries of 10 ms. */
 #include <criterion/criterion.h>
 
 #include "site_shared_scratch.h"

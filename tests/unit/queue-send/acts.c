@@ -3,7 +3,7 @@
 
 #include "queue-send/backlog/backlog.h"
 #include "queue-send/operators/operators.h"
-#include "queue-send/peers/peers.h"
+#include "queue-send/agents/agents.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>

@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "queue-send/road/road.h"
+#include "queue-send/message/path.h"
 #include "spool/reason.h"
 
 static struct world w;
@@ -44,7 +44,7 @@ before(const char *trace, char these, char those)
 	return last != NULL && first != NULL && last < first;
 }
 
-/* mutation: queue-send/road/recover.c: count_at_start() does not ask for one
+/* mutation: queue-send/message/recover.c: count_at_start() does not ask for one
  * name.
  */
 Test(at_start, D12_an_active_message_with_a_second_name_has_one_after_the_start)
@@ -61,7 +61,7 @@ Test(at_start, D12_an_active_message_with_a_second_name_has_one_after_the_start)
 	cr_assert_str_eq(world_marks(&w, SPOOL_INCOMING, inode), "..");
 }
 
-/* mutation: queue-send/road/recover.c: recover_at_start() calls no
+/* mutation: queue-send/message/recover.c: recover_at_start() calls no
  * sync_marks(). */
 Test(at_start, D32_marks_of_the_last_run_are_synced_once_before_they_move)
 {
@@ -85,7 +85,7 @@ Test(at_start, D32_marks_of_the_last_run_are_synced_once_before_they_move)
 	cr_expect_eq(world_count(&w, SPOOL_INCOMING), 3);
 }
 
-/* mutation: queue-send/road/recover.c: recover_at_start() counts deliveries
+/* mutation: queue-send/message/recover.c: recover_at_start() counts deliveries
  * alone. */
 Test(at_start, D32_a_failure_of_the_last_run_is_synced_before_the_move)
 {
@@ -125,7 +125,7 @@ calls_of_start(void)
 
 /* A mark that is taken back is on disk before its message moves, whatever was
  * synced before: in incoming/ nobody compares it with its reason.
- * mutations: queue-send/road/recover.c: recover_at_start() syncs before it
+ * mutations: queue-send/message/recover.c: recover_at_start() syncs before it
  * compares; compare_reasons() wants no other sync. */
 Test(at_start, D24_D32_a_mark_that_is_taken_back_is_synced_before_the_move)
 {
@@ -148,7 +148,8 @@ Test(at_start, D24_D32_a_mark_that_is_taken_back_is_synced_before_the_move)
 	cr_expect_str_eq(world_marks(&w, SPOOL_INCOMING, inode), "..");
 }
 
-/* mutation: queue-send/road/recover.c: recover_at_start() compares no reasons.
+/* mutation: queue-send/message/recover.c: recover_at_start() compares no
+ * reasons.
  */
 Test(at_start, D24_a_failure_that_lost_its_reason_is_pending_again)
 {
@@ -170,8 +171,8 @@ Test(at_start, D24_a_failure_that_lost_its_reason_is_pending_again)
 	cr_assert_str_eq(world_marks(&w, SPOOL_INCOMING, inode), ".FD");
 }
 
-/* mutation: queue-send/road/recover.c: recover_at_start() syncs nothing where
- * it cannot compare. */
+/* mutation: queue-send/message/recover.c: recover_at_start() syncs nothing
+ * where it cannot compare. */
 Test(at_start, D8_D32_marks_are_synced_where_the_reasons_cannot_be_read)
 {
 	const uint64_t inode = world_message(&w, "d", 2);
@@ -214,7 +215,8 @@ lay_done(void)
 }
 
 /* No walk of active/ has to come for it.
- * mutation: queue-send/road/recover.c: remove_done() removes nothing behind. */
+ * mutation: queue-send/message/recover.c: remove_done() removes nothing behind.
+ */
 Test(at_start, D24_the_start_begins_the_removal_of_what_was_left)
 {
 	struct recovered done = { .accepted = &w.s.accepted, .behind = &w.s };

@@ -160,8 +160,8 @@ Test(batches, a_reload_changes_limits_while_deliveries_run)
 	cr_expect_eq(take_all(deliveries, 64), 1, "and a second one");
 }
 
-/* mutation: queue-send/road/recipients.c, schedule_one() gives the address of
- * local mail to sched_rcpt_add(). */
+/* mutation: queue-send/message/recipients.c, schedule_one() gives the address
+ * of local mail to sched_rcpt_add(). */
 Test(batches, X12_extensions_of_one_mailbox_are_one_destination)
 {
 	struct world_delivery deliveries[8];

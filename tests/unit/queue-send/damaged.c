@@ -132,7 +132,7 @@ Test(damaged, who_wants_no_warning_is_asked_once)
 	cr_expect(is_marked(inode));
 }
 
-/* mutation: queue-send/reports/corrupt.c: delay_warning_time is not looked at.
+/* mutation: queue-send/walks/corrupt.c: delay_warning_time is not looked at.
  */
 Test(damaged, without_delay_warning_time_nobody_is_told)
 {
@@ -145,7 +145,7 @@ Test(damaged, without_delay_warning_time_nobody_is_told)
 	cr_expect_not(is_marked(inode));
 }
 
-/* mutation: queue-send/reports/corrupt.c: told_is_above() is not asked. */
+/* mutation: queue-send/walks/corrupt.c: told_is_above() is not asked. */
 Test(damaged, D44_an_address_gets_report_rate_limit)
 {
 	uint32_t i;

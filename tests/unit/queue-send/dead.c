@@ -184,7 +184,7 @@ offer_again(uint64_t inode)
 	world_run(&w);
 }
 
-/* mutation: queue-send/road/results.c: is_over() looks at no hold. */
+/* mutation: queue-send/message/results.c: is_over() looks at no hold. */
 Test(dead, T1_what_was_on_hold_is_tried_before_it_expires)
 {
 	uint64_t inode = world_file(&w, "b@one.test", 1, 30 * 86400);

@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <unistd.h>
 
-#include "queue-send/road/road.h"
+#include "queue-send/message/path.h"
 #include "spool/reason.h"
 
 static struct world w;
@@ -90,7 +90,7 @@ Test(decided, P23_a_later_act_has_the_last_mark)
 
 /* The note fails and the mark would not: the operator is told that nothing was
  * done.
- * mutation: queue-send/operators/act_task.c: act_task_note() marks behind a
+ * mutation: queue-send/disk/act_task.c: act_task_note() marks behind a
  * note that failed. */
 Test(decided, D6_P23_without_its_note_nothing_is_decided)
 {

@@ -2,7 +2,7 @@
 #include "tests/unit/queue-send/world.h"
 
 #include "base/io.h"
-#include "queue-send/road/road.h"
+#include "queue-send/message/path.h"
 #include "spool/reason.h"
 
 #include <criterion/criterion.h>
@@ -48,7 +48,8 @@ again(uint64_t inode, enum agent_outcome outcome)
 	cr_assert_geq(world_deliver(&w, outcome), 1);
 }
 
-/* mutation: queue-send/road/active.c: look_at_reports() clears in any case. */
+/* mutation: queue-send/message/active.c: look_at_reports() clears in any case.
+ */
 Test(delays, D37_a_sender_is_warned_once)
 {
 	uint64_t inode = defer(2, 5 * HOUR), report;

@@ -61,7 +61,7 @@ defer(const struct world_delivery *delivery)
 
 /* A message in deleted/ without the time goes at once, and nobody can take it
  * back; one in deferred/ is tried at once.
- * mutation: queue-send/road/move_task.c: move_task_work() moves first. */
+ * mutation: queue-send/message/move_task.c: move_task_work() moves first. */
 Test(due_time, D41_the_due_time_is_set_before_the_move)
 {
 	struct world_delivery delivery = under_way();
@@ -77,7 +77,7 @@ Test(due_time, D41_the_due_time_is_set_before_the_move)
 	cr_expect_eq(world_where(&w, due.inode), SPOOL_DELETED);
 }
 
-/* mutation: queue-send/road/leave.c: to_deleted() tries the due time. */
+/* mutation: queue-send/message/leave.c: to_deleted() tries the due time. */
 Test(due_time, D2_D41_nothing_is_deleted_without_the_end_of_its_day)
 {
 	struct world_delivery delivery = under_way();

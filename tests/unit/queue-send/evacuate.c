@@ -1,7 +1,7 @@
 /* The end of a queue: its mail goes to other queues, each message once. */
 #include "tests/unit/queue-send/world.h"
 
-#include "queue-send/road/road.h"
+#include "queue-send/message/path.h"
 #include "spool/reason.h"
 
 #include <criterion/criterion.h>

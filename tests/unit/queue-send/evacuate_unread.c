@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "queue-send/road/road.h"
+#include "queue-send/message/path.h"
 
 static struct world w;
 
@@ -45,7 +45,7 @@ openat_unread(int dir, const char *name, int flags, mode_t mode)
 
 /* No reason is taken for one without a message while the message may be where
  * nothing can be read.
- * mutation: queue-send/road/evacuate.c: take_found() counts no error. */
+ * mutation: queue-send/evacuation/evacuate.c: take_found() counts no error. */
 Test(evacuate_unread, D8_what_cannot_be_read_is_not_empty)
 {
 	struct daemon d = { .state = &w.s };

@@ -2,8 +2,8 @@
 #include "tests/unit/queue-send/world.h"
 
 #include "queue-send/backlog/backlog.h"
-#include "queue-send/peers/peers.h"
-#include "queue-send/road/road.h"
+#include "queue-send/agents/agents.h"
+#include "queue-send/message/path.h"
 #include "spool/prepared.h"
 #include "spool/reason.h"
 
@@ -48,7 +48,7 @@ mark_done(uint64_t inode)
 
 /* The child of an agent marks a recipient that it expanded, and may die before
  * it says so.
- * mutation: queue-send/road/results.c: is_marked_done() is always false. */
+ * mutation: queue-send/message/results.c: is_marked_done() is always false. */
 Test(expanded, D35_a_recipient_that_is_marked_done_never_fails)
 {
 	static const enum agent_outcome outcomes[] = { AGENT_FAILED,
@@ -71,7 +71,7 @@ Test(expanded, D35_a_recipient_that_is_marked_done_never_fails)
 
 /* A child that was killed, and lives on in a call that nothing ends, has the
  * lock of its message.
- * mutation: queue-send/road/results.c: take_lock() takes none. */
+ * mutation: queue-send/message/results.c: take_lock() takes none. */
 Test(expanded, D35_what_a_child_may_still_mark_does_not_expire)
 {
 	uint64_t inode = world_file(&w, "d", 1, 6 * 86400);
@@ -107,7 +107,7 @@ Test(expanded, D35_what_a_child_may_still_mark_does_not_expire)
 
 /* Nothing was written of a first result, and the next one finds no reason of
  * another message of the inode.
- * mutation: queue-send/road/record_task.c: record_work() clears nothing. */
+ * mutation: queue-send/message/record_task.c: record_work() clears nothing. */
 Test(expanded, D35_a_result_that_is_not_written_begins_the_reasons_all_the_same)
 {
 	const struct reason others = { .dsn = "5.1.1",
@@ -193,8 +193,8 @@ hand_over(void)
 	world_run(&w);
 }
 
-/* mutation: queue-send/road/evacuate.c: take_file() does not settle, or not
- * lock. */
+/* mutation: queue-send/evacuation/evacuate.c: take_file() does not settle, or
+ * not lock. */
 Test(expanded, D35_what_is_prepared_is_settled_before_its_parent_moves)
 {
 	const struct spool_owner owner = { getuid(), getuid(), getgid(),

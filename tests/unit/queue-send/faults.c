@@ -2,7 +2,7 @@
 #include "tests/unit/queue-send/world.h"
 
 #include "queue-send/backlog/backlog.h"
-#include "queue-send/road/road.h"
+#include "queue-send/message/path.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -138,7 +138,7 @@ Test(faults, D9_read_only_no_delivery_starts_and_it_recovers)
 }
 
 /* As D4: what was under way when the disk went is told once it can be written,
- * and delivered once. mutation: queue-send/road/results.c: record() tells
+ * and delivered once. mutation: queue-send/message/results.c: record() tells
  * although the mark could not be written. */
 Test(faults, D6_D9_a_delivery_under_way_is_recorded_when_it_can_be)
 {
@@ -168,8 +168,8 @@ Test(faults, D6_D9_a_delivery_under_way_is_recorded_when_it_can_be)
 	}
 }
 
-/* mutation: queue-send/road/results.c: fail() fails although the reason is not
- * on disk. */
+/* mutation: queue-send/message/results.c: fail() fails although the reason is
+ * not on disk. */
 Test(faults, D6_no_quota_for_a_reason_fails_nobody)
 {
 	uint64_t inode = world_message(&w, "d", 1);
@@ -391,7 +391,7 @@ Test(faults, D22_the_same_inode_is_another_message)
 	cr_assert_eq(w.s.counters.delivered, 1);
 }
 
-/* mutation: queue-send/peers/offers.c: is_new() without nunrecorded. */
+/* mutation: queue-send/agents/offers.c: is_new() without nunrecorded. */
 Test(faults, D22_a_message_with_results_to_record_is_not_given_up)
 {
 	const struct report report = { .address = "r0@d0.test",

@@ -45,7 +45,7 @@ leave_reasons(uint64_t inode)
 	cr_assert_eq(reason_add(&w.s.sp, SPOOL_BOUNCE, inode, &old), 0);
 }
 
-/* mutation: queue-send/road/disk.c: reasons_may_exist() is true. */
+/* mutation: queue-send/disk/files.c: reasons_may_exist() is true. */
 Test(first, one_name_is_removed_for_a_message_that_was_delivered)
 {
 	uint64_t inode = world_file(&w, "d", 1, 0);
@@ -60,7 +60,8 @@ Test(first, one_name_is_removed_for_a_message_that_was_delivered)
 	cr_expect_eq(world_opens(), 1);
 }
 
-/* mutation: queue-send/road/reasons.c: write_here() does not look at m->first.
+/* mutation: queue-send/message/reasons.c: write_here() does not look at
+ * m->first.
  */
 Test(first, D22_reasons_of_another_message_are_not_reported)
 {
@@ -76,7 +77,7 @@ Test(first, D22_reasons_of_another_message_are_not_reported)
 	cr_expect_eq(world_count(&w, SPOOL_BOUNCE), 0);
 }
 
-/* mutation: queue-send/road/finish.c: strange_reasons() finds none. */
+/* mutation: queue-send/message/finish.c: strange_reasons() finds none. */
 Test(first, D22_reasons_of_another_message_do_not_go_along)
 {
 	uint64_t inode = world_file(&w, "d", 1, 0);
@@ -92,7 +93,7 @@ Test(first, D22_reasons_of_another_message_do_not_go_along)
 }
 
 /* A message that came back from active/ has reasons of its own. */
-/* mutation: queue-send/road/active.c: accepted_is_noted() is not asked. */
+/* mutation: queue-send/message/active.c: accepted_is_noted() is not asked. */
 Test(first, D24_an_attempt_that_was_cut_is_no_first_one)
 {
 	struct world_delivery delivery;
@@ -118,7 +119,7 @@ Test(first, D24_an_attempt_that_was_cut_is_no_first_one)
 
 /* The second queue-send dies before it takes what the first one had begun, and
  * the third one knows nothing of it. */
-/* mutation: queue-send/road/active.c: arrival_wall is not compared. */
+/* mutation: queue-send/message/active.c: arrival_wall is not compared. */
 Test(first, D24_an_attempt_before_two_deaths_is_no_first_one)
 {
 	struct world_delivery delivery;
@@ -192,7 +193,7 @@ is_first_now(uint64_t inode)
 	return m->first;
 }
 
-/* mutation: queue-send/road/active.c: parked() does not say that it is. */
+/* mutation: queue-send/message/active.c: parked() does not say that it is. */
 Test(first, one_that_was_parked_before_it_is_in_its_first_attempt)
 {
 	const uint64_t inode = park();
@@ -269,7 +270,7 @@ try_there(uint64_t inode)
 }
 
 /* mutation: queue-send/operators/spread.c: forget() leaves s->began_wall;
- * queue-send/road/evacuate.c: moved() does. */
+ * queue-send/evacuation/evacuate.c: moved() does. */
 Test(first, D24_an_attempt_of_another_queue_is_found)
 {
 	static void (*const give[])(

@@ -3,6 +3,7 @@
 
 #include "queue-send/backlog/backlog.h"
 #include "queue-send/operators/operators.h"
+#include "queue-send/walks/walks.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -106,7 +107,7 @@ Test(hold, D24_it_ends_at_its_time_after_a_restart_too)
 	cr_expect_leq(w.s.hold_until, w.s.now_wall + 3600 * USEC_PER_SEC);
 }
 
-/* mutation: queue-send/operators/act_task.c: is_over() reads nothing. */
+/* mutation: queue-send/disk/act_task.c: is_over() reads nothing. */
 Test(hold, A3_a_hold_that_was_made_longer_since_the_walk_has_looked)
 {
 	uint64_t inode = deferred_message();
@@ -122,7 +123,7 @@ Test(hold, A3_a_hold_that_was_made_longer_since_the_walk_has_looked)
 }
 
 /* The note of the one before lies there still.
- * mutation: queue-send/operators/act_task.c: is_over() reads no trailer. */
+ * mutation: queue-send/disk/act_task.c: is_over() reads no trailer. */
 Test(hold, D22_another_message_that_came_to_the_name_is_not_released)
 {
 	const struct hold_note past = { .uid = 7, .until_wall = USEC_PER_SEC };

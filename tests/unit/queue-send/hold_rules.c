@@ -2,7 +2,7 @@
 #include "tests/unit/queue-send/world.h"
 
 #include "queue-send/operators/operators.h"
-#include "queue-send/operators/rules.h"
+#include "queue-send/rules/rules.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -252,7 +252,8 @@ Test(hold_rules, D6_without_a_note_it_is_not_delivered_either)
 }
 
 /* A message that is older than any mail is not called damaged.
- * mutation: queue-send/road/finish.c: not_noted() leaves it as unreadable. */
+ * mutation: queue-send/message/finish.c: not_noted() leaves it as unreadable.
+ */
 Test(hold_rules, D7_without_a_note_an_old_message_is_deferred)
 {
 	uint64_t inode;
@@ -266,7 +267,7 @@ Test(hold_rules, D7_without_a_note_an_old_message_is_deferred)
 	cr_expect_eq(world_where(&w, inode), SPOOL_DEFERRED);
 }
 
-/* mutation: queue-send/road/finish.c: fate_of() looks at no rule. */
+/* mutation: queue-send/message/finish.c: fate_of() looks at no rule. */
 Test(hold_rules, a_rule_that_is_gone_before_the_move_holds_nothing)
 {
 	uint64_t inode;
@@ -284,7 +285,7 @@ Test(hold_rules, a_rule_that_is_gone_before_the_move_holds_nothing)
 	cr_expect_eq(world_deliver(&w, AGENT_SENT), 1);
 }
 
-/* mutation: queue-send/operators/rules.c: rules_noted() does not say that the
+/* mutation: queue-send/rules/rules.c: rules_noted() does not say that the
  * file in defer/ has begun; finish.c: moved() keeps the rule. */
 Test(hold_rules, D6_the_note_outlives_a_move_that_fails)
 {

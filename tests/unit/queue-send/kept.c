@@ -12,7 +12,7 @@
 
 #include "base/clock.h"
 #include "base/io.h"
-#include "queue-send/peers/peers.h"
+#include "queue-send/agents/agents.h"
 #include "queue-send/schedule/schedule.h"
 #include "site/shared.h"
 
@@ -212,7 +212,7 @@ Test(kept, a_message_that_comes_later_takes_it_too)
 	cr_expect_eq(other_takes(1), 0);
 }
 
-/* mutation: queue-send/peers/kept.c, kept_find() that does not compare sites.
+/* mutation: queue-send/agents/kept.c, kept_find() that does not compare sites.
  */
 Test(kept, another_destination_does_not)
 {
@@ -249,7 +249,7 @@ Test(kept, closed_by_the_far_end_while_a_delivery_was_on_its_way_to_it)
 }
 
 /* As dispatch.c has it when the entry cannot go to the agent.
- * mutation: queue-send/peers/kept.c, kept_spared() that does nothing. */
+ * mutation: queue-send/agents/kept.c, kept_spared() that does nothing. */
 Test(kept, an_entry_that_cannot_start_leaves_it)
 {
 	struct world_delivery d;
@@ -301,7 +301,7 @@ keep_two(struct world_delivery d[2])
 	keep(&d[1]);
 }
 
-/* mutation: queue-send/peers/kept.c, kept_work() that closes nothing. */
+/* mutation: queue-send/agents/kept.c, kept_work() that closes nothing. */
 Test(kept, without_mail_one_is_closed_when_another_queue_waits)
 {
 	struct world_delivery d[2];

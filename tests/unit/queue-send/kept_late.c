@@ -2,8 +2,8 @@
  * the place that such an entry has stays together with its connection. */
 #include "tests/unit/queue-send/world.h"
 
-#include "queue-send/peers/peers.h"
-#include "queue-send/road/road.h"
+#include "queue-send/agents/agents.h"
+#include "queue-send/message/path.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -140,7 +140,7 @@ Test(kept_late, D43_the_entry_gets_its_connection)
 	is_free();
 }
 
-/* mutation: queue-send/peers/kept.c: end() gives the place back; dispatch.c:
+/* mutation: queue-send/agents/kept.c: end() gives the place back; dispatch.c:
  * waits_for_file() promises nothing. */
 Test(kept_late, D43_closed_while_the_file_is_opened)
 {
@@ -154,7 +154,7 @@ Test(kept_late, D43_closed_while_the_file_is_opened)
 	is_free();
 }
 
-/* mutation: queue-send/peers/dispatch.c: start_late() spares nothing. */
+/* mutation: queue-send/agents/dispatch.c: start_late() spares nothing. */
 Test(kept_late, D43_an_entry_that_cannot_start_leaves_it)
 {
 	struct world_delivery first, none;
@@ -172,7 +172,7 @@ Test(kept_late, D43_an_entry_that_cannot_start_leaves_it)
 	is_free();
 }
 
-/* mutation: queue-send/peers/dispatch.c: start_late() spares nothing. */
+/* mutation: queue-send/agents/dispatch.c: start_late() spares nothing. */
 Test(kept_late, D43_a_message_that_is_held_leaves_it)
 {
 	struct world_delivery first;

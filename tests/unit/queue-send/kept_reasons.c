@@ -3,7 +3,7 @@
 
 #include "queue-send/backlog/backlog.h"
 #include "queue-send/operators/operators.h"
-#include "queue-send/road/road.h"
+#include "queue-send/message/path.h"
 #include "spool/reason.h"
 
 #include <criterion/criterion.h>
@@ -102,8 +102,8 @@ end_second(const struct world_delivery *second)
 	await();
 }
 
-/* mutation: queue-send/road/reasons.c: reasons_add() keeps nothing; finish.c:
- * add_reasons() takes none. */
+/* mutation: queue-send/message/reasons.c: reasons_add() keeps nothing;
+ * finish.c: add_reasons() takes none. */
 Test(kept_reasons, D41_reasons_are_written_by_the_move)
 {
 	const uint64_t inode = come(2, 0);
@@ -127,7 +127,8 @@ Test(kept_reasons, D41_reasons_are_written_by_the_move)
 	world_is_empty(&w);
 }
 
-/* mutation: queue-send/road/move_task.c: the reasons decide what becomes of it.
+/* mutation: queue-send/message/move_task.c: the reasons decide what becomes of
+ * it.
  */
 Test(kept_reasons, D41_D3_a_disk_that_takes_no_reasons)
 {
@@ -140,7 +141,7 @@ Test(kept_reasons, D41_D3_a_disk_that_takes_no_reasons)
 	cr_expect_not_null(due_find(&w.s.due, inode));
 }
 
-/* mutation: queue-send/message.c: messages_keep() has no bound. */
+/* mutation: queue-send/state/message.c: messages_keep() has no bound. */
 Test(kept_reasons, D41_too_many_are_written_by_the_loop)
 {
 	const size_t kept = w.s.messages.kept;
@@ -203,7 +204,8 @@ Test(kept_reasons, D41_a_stop_writes_them)
 	cr_expect_eq(reason_attempts(&w.s.sp, inode), 1);
 }
 
-/* mutation: queue-send/road/finish.c: finish_one() reports before it writes. */
+/* mutation: queue-send/message/finish.c: finish_one() reports before it writes.
+ */
 Test(kept_reasons, D41_D37_a_warning_has_the_reasons)
 {
 	const uint64_t inode = come(1, 5 * HOUR);
@@ -216,8 +218,8 @@ Test(kept_reasons, D41_D37_a_warning_has_the_reasons)
 	cr_expect(has_reason(inode, 0));
 }
 
-/* mutation: queue-send/road/finish.c: a message that stays keeps its reasons in
- * memory. */
+/* mutation: queue-send/message/finish.c: a message that stays keeps its reasons
+ * in memory. */
 Test(kept_reasons, D41_the_reasons_go_to_the_other_queue)
 {
 	const struct spool_owner owner = { getuid(), getuid(), getgid(),

@@ -1,8 +1,8 @@
 /* What a queued message costs: at most 1 KiB for one recipient, in all of
  * queue-send, and a deferred one much less (D23). */
 #include "queue-send/backlog/backlog.h"
-#include "queue-send/message.h"
-#include "queue-send/send.h"
+#include "queue-send/state/message.h"
+#include "queue-send/state/send.h"
 #include "sched/sched.h"
 #include "site/shared.h"
 

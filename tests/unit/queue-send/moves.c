@@ -3,8 +3,8 @@
 
 #include "queue-send/backlog/backlog.h"
 #include "queue-send/operators/operators.h"
-#include "queue-send/peers/peers.h"
-#include "queue-send/road/road.h"
+#include "queue-send/agents/agents.h"
+#include "queue-send/message/path.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -174,7 +174,7 @@ Test(moves, D41_deliveries_go_on_while_the_disk_moves_slowly)
 	cr_expect_eq(w.s.due.count, 2);
 }
 
-/* mutation: queue-send/road/moves.c: end_move() takes the first message. */
+/* mutation: queue-send/message/moves.c: end_move() takes the first message. */
 Test(moves, D41_either_of_two_moves_may_end_first)
 {
 	uint64_t inode[THREADS];
@@ -230,7 +230,7 @@ Test(moves, D41_A3_an_act_waits_for_a_move)
 	}
 }
 
-/* mutation: queue-send/peers/offers.c: is_new() knows no moves. */
+/* mutation: queue-send/agents/offers.c: is_new() knows no moves. */
 Test(moves, D41_D22_an_offer_that_meets_a_move)
 {
 	const uint64_t inode = begin_to_enter();
@@ -254,7 +254,7 @@ Test(moves, D41_D22_an_offer_that_meets_a_move)
 	world_is_empty(&w);
 }
 
-/* mutation: queue-send/road/active.c: the file is read after the move. */
+/* mutation: queue-send/message/active.c: the file is read after the move. */
 Test(moves, D41_D22_the_file_that_has_moved_is_another_message)
 {
 	const uint64_t inode = world_file(&w, "d", 1, 0);
@@ -278,7 +278,7 @@ static const struct refusal {
 	{ "broken", EIO, false },
 };
 
-/* mutation: queue-send/road/active.c: refused() forgets in any case. */
+/* mutation: queue-send/message/active.c: refused() forgets in any case. */
 Test(moves, D41_D2_a_message_that_the_disk_keeps_out_comes_later)
 {
 	uint64_t inode;
@@ -305,7 +305,7 @@ Test(moves, D41_D2_a_message_that_the_disk_keeps_out_comes_later)
 	}
 }
 
-/* mutation: queue-send/road/finish.c: cannot_leave() forgets the message. */
+/* mutation: queue-send/message/finish.c: cannot_leave() forgets the message. */
 Test(moves, D41_D2_a_message_that_the_disk_keeps_in_leaves_later)
 {
 	uint64_t inode;
@@ -349,8 +349,8 @@ hand_over(void)
 	world_run(&w);
 }
 
-/* mutation: queue-send/road/active.c: put_back() keeps it; entered() does not
- * put it aside. */
+/* mutation: queue-send/message/active.c: put_back() keeps it; entered() does
+ * not put it aside. */
 Test(moves, D41_a_queue_ends_while_files_move)
 {
 	static const int errors[] = { 0, ENOSPC, EIO };
@@ -408,7 +408,8 @@ Test(moves, D41_a_stop_waits_for_moves)
 }
 
 /* A death while a file moves: it is in one of the two directories.
- * mutation: queue-send/road/move_task.c: the due time comes after the move. */
+ * mutation: queue-send/message/move_task.c: the due time comes after the move.
+ */
 Test(moves, D41_D24_a_start_finds_what_a_move_has_left)
 {
 	static const int errors[] = { 0, EIO };
@@ -433,7 +434,7 @@ Test(moves, D41_D24_a_start_finds_what_a_move_has_left)
 
 /* ---- bounds ---- */
 
-/* mutation: queue-send/road/finish.c: move_away() has no bound; moves.c:
+/* mutation: queue-send/message/finish.c: move_away() has no bound; moves.c:
  * nothing leaves LIST_UNMOVED. */
 Test(moves, D41_many_leave_and_removals_pass_them)
 {
@@ -465,7 +466,7 @@ Test(moves, D41_many_leave_and_removals_pass_them)
 }
 
 /* Messages on their way have a place.
- * mutation: queue-send/road/active.c: choose() counts the active queue. */
+ * mutation: queue-send/message/active.c: choose() counts the active queue. */
 Test(moves, D41_no_more_come_than_there_is_room_for)
 {
 	static const char *const names[] = { "a", "b", "c", "d" };

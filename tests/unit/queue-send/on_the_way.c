@@ -3,7 +3,7 @@
 #include "tests/unit/queue-send/world.h"
 
 #include "queue-send/backlog/backlog.h"
-#include "queue-send/peers/peers.h"
+#include "queue-send/agents/agents.h"
 
 #include <criterion/criterion.h>
 
@@ -23,7 +23,7 @@ end(void)
 
 TestSuite(on_the_way, .init = start, .fini = end, .timeout = 60);
 
-/* mutation: queue-send/peers/offers.c: unask_all() asks for none again. */
+/* mutation: queue-send/agents/offers.c: unask_all() asks for none again. */
 Test(on_the_way, D41_a_message_on_its_way_is_not_asked_for_again)
 {
 	const uint64_t inode = world_message(&w, "d", 1);
@@ -84,7 +84,7 @@ offer_as_new(uint64_t inode)
 	world_run(&w);
 }
 
-/* mutation: queue-send/road/active.c: refused() leaves it asked for. */
+/* mutation: queue-send/message/active.c: refused() leaves it asked for. */
 Test(on_the_way, what_an_offer_of_before_has_swallowed_is_asked_for_again)
 {
 	const uint64_t inode = park_one();
@@ -110,7 +110,7 @@ Test(on_the_way, what_an_offer_of_before_has_swallowed_is_asked_for_again)
 }
 
 /* The name was that of another message when it moved.
- * mutation: queue-send/peers/offers.c: is_new() forgets the one that has come
+ * mutation: queue-send/agents/offers.c: is_new() forgets the one that has come
  * with it. */
 Test(on_the_way, D22_the_offer_of_a_file_that_goes_back_is_passed_over)
 {

@@ -342,8 +342,8 @@ busy_rounds(void)
 static void
 spend_all(void)
 {
-	quota_spend(&w.s.operators->quota, QUOTA_DEBT);
-	w.s.operators->quota.at = clock_mono() + 3600 * USEC_PER_SEC;
+	quota_spend(&w.s.acts.quota, QUOTA_DEBT);
+	w.s.acts.quota.at = clock_mono() + 3600 * USEC_PER_SEC;
 }
 
 #define ASKED 12
@@ -360,7 +360,7 @@ Test(operators, A9_beside_other_work_they_wait_for_their_part)
 		busy_rounds();
 		cr_assert_eq(answers(fd), 0, "round %d", i);
 	}
-	quota_init(&w.s.operators->quota, clock_mono());
+	quota_init(&w.s.acts.quota, clock_mono());
 	busy_rounds();
 	cr_expect_eq(answers(fd), 1);
 }
@@ -397,7 +397,7 @@ one_beside_one_that_asks_on(bool first)
 	busy_rounds();
 	cr_assert_eq(answers(modest), 0);
 	for (i = 0; i < 20 && served == 0; i++) {
-		w.s.operators->quota.credit = 1;
+		w.s.acts.quota.credit = 1;
 		busy_rounds();
 		served = answers(modest);
 	}
@@ -430,7 +430,7 @@ Test(operators, A9_one_that_waits_in_line_is_not_idle)
 		o->heard -= 2 * OPERATORS_IDLE;
 	}
 	cr_expect_not(operators_end_idle(&w.s, false));
-	quota_init(&w.s.operators->quota, clock_mono());
+	quota_init(&w.s.acts.quota, clock_mono());
 	world_run(&w);
 	cr_expect_eq(answers(fds[0]), 1);
 }

@@ -58,7 +58,7 @@ open_in(enum spool_dir dir, uint64_t inode, int flags)
 	return fd;
 }
 
-/* mutation: queue-send/peers/offers.c: take_descriptor() takes none. */
+/* mutation: queue-send/agents/offers.c: take_descriptor() takes none. */
 Test(passed_files, are_opened_by_nobody_else)
 {
 	uint64_t inode;
@@ -90,7 +90,8 @@ Test(passed_files, are_marked)
 }
 
 /* The file may have gone meanwhile, and another one may have its inode.
- * mutation: queue-send/road/active.c: is_as_offered() knows no descriptor. */
+ * mutation: queue-send/message/active.c: is_as_offered() knows no descriptor.
+ */
 Test(passed_files, D22_that_were_closed_before_they_moved_are_looked_at)
 {
 	const uint64_t offered = world_file(&w, "d", 1, 0);
@@ -113,7 +114,7 @@ Test(passed_files, D22_that_were_closed_before_they_moved_are_looked_at)
 	cr_expect_eq(w.scans, 1);
 }
 
-/* mutation: queue-send/peers/offers.c: the inode is not looked at. */
+/* mutation: queue-send/agents/offers.c: the inode is not looked at. */
 Test(passed_files, D22_of_another_inode_break_the_link)
 {
 	const uint64_t inode = world_file(&w, "d", 1, 0);
@@ -128,7 +129,7 @@ Test(passed_files, D22_of_another_inode_break_the_link)
 	cr_expect_eq(world_where(&w, inode), SPOOL_INCOMING);
 }
 
-/* mutation: queue-send/peers/offers.c: the version is not looked at. */
+/* mutation: queue-send/agents/offers.c: the version is not looked at. */
 Test(passed_files, without_their_facts_break_the_link)
 {
 	const uint64_t inode = world_file(&w, "d", 1, 0);
@@ -154,7 +155,7 @@ lengthen(int fd)
 	cr_assert_eq(ftruncate(fd, 4711), 0);
 }
 
-/* mutation: queue-send/peers/offers.c: the file, the size is not looked at. */
+/* mutation: queue-send/agents/offers.c: the file, the size is not looked at. */
 Test(passed_files, that_are_no_queue_files_any_more_are_opened_by_their_names)
 {
 	static void (*const harms[])(int fd) = { widen, lengthen };
@@ -176,7 +177,7 @@ Test(passed_files, that_are_no_queue_files_any_more_are_opened_by_their_names)
 	}
 }
 
-/* mutation: queue-send/road/active.c: parked() opens each file, and so does
+/* mutation: queue-send/message/active.c: parked() opens each file, and so does
  * is_as_offered() that knows the memory alone. */
 Test(passed_files, that_are_parked_are_closed)
 {
@@ -242,7 +243,7 @@ Test(passed_files, that_came_back_are_read)
 	world_is_empty(&w);
 }
 
-/* mutation: queue-send/road/dead.c: has_recipients() is false. */
+/* mutation: queue-send/message/dead.c: has_recipients() is false. */
 Test(passed_files, whose_destination_is_dead_are_not_opened_again)
 {
 	struct world_delivery delivery;
@@ -263,7 +264,7 @@ Test(passed_files, whose_destination_is_dead_are_not_opened_again)
 	cr_expect_eq(world_where(&w, waits), SPOOL_DEFERRED);
 }
 
-/* mutation: queue-send/peers/dispatch.c: needs_file() asks for the memory not.
+/* mutation: queue-send/agents/dispatch.c: needs_file() asks for the memory not.
  */
 Test(passed_files, P12_that_have_rested_are_opened_for_the_delivery)
 {

@@ -71,7 +71,8 @@ await(void)
 }
 
 /* The loop closes no file of which a move is under way.
- * mutation: queue-send/road/active.c: the file of the offer goes on to rest. */
+ * mutation: queue-send/message/active.c: the file of the offer goes on to rest.
+ */
 Test(passed_moves, a_file_that_came_with_the_offer_is_opened_by_nobody)
 {
 	uint64_t inode;
@@ -90,7 +91,7 @@ Test(passed_moves, a_file_that_came_with_the_offer_is_opened_by_nobody)
 	world_is_empty(&w);
 }
 
-/* mutation: queue-send/road/active.c: put_back() lets no file rest. */
+/* mutation: queue-send/message/active.c: put_back() lets no file rest. */
 Test(passed_moves, D2_a_file_that_came_with_the_offer_rests_when_the_move_fails)
 {
 	const unsigned before = unit_descriptors();

@@ -1,5 +1,5 @@
 /* When the page of the queue is written. */
-#include "queue-send/peers/peers.h"
+#include "queue-send/agents/agents.h"
 #include "tests/unit/queue-send/world.h"
 
 #include <criterion/criterion.h>
@@ -39,7 +39,7 @@ begin_with_a_message(void)
 	return inode;
 }
 
-/* mutation: queue-send/peers/publish.c: nothing is ever busy. */
+/* mutation: queue-send/publish.c: nothing is ever busy. */
 Test(publish, a_message_that_goes_at_once_is_published_once)
 {
 	const uint64_t inode = begin_with_a_message();
@@ -54,7 +54,7 @@ Test(publish, a_message_that_goes_at_once_is_published_once)
 	cr_expect_eq(page.active, 0);
 }
 
-/* mutation: queue-send/peers/publish.c: changed_at is set by each turn. */
+/* mutation: queue-send/publish.c: changed_at is set by each turn. */
 Test(publish, one_that_takes_longer_is_seen_a_tenth_of_a_second_later)
 {
 	uint32_t before;

@@ -1,6 +1,6 @@
 /* Alternation, credit, health, ages, rates. */
 #include "ipc/msg.h"
-#include "queue-send/pure/pure.h"
+#include "queue-send/state/pure.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>

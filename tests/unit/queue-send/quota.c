@@ -1,6 +1,6 @@
 /* The part of the loop's time that requests of operators get, under a virtual
  * clock. */
-#include "queue-send/pure/pure.h"
+#include "queue-send/state/pure.h"
 
 #include <criterion/criterion.h>
 

@@ -4,12 +4,10 @@
 
 #include "queue-send/backlog/backlog.h"
 #include "queue-send/operators/operators.h"
-#include "queue-send/peers/peers.h"
-#include "queue-send/road/road.h"
+#include "queue-send/message/path.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>
-#include <event2/event.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <stdatomic.h>
@@ -94,7 +92,7 @@ die_at(const struct ending *e, unsigned nth)
 	return cut;
 }
 
-/* mutation: queue-send/road/removal.c: bounce/ goes first. */
+/* mutation: queue-send/message/removal.c: bounce/ goes first. */
 Test(removal, D40_a_death_at_any_step_repeats_nothing)
 {
 	unsigned n;
@@ -115,7 +113,7 @@ probe(void)
 	world_run(&w);
 }
 
-/* mutation: queue-send/road/removal.c: failed() forgets the removal. */
+/* mutation: queue-send/message/removal.c: failed() forgets the removal. */
 Test(removal, D40_a_removal_that_fails_is_tried_again)
 {
 	static const int errors[] = { EIO, ENOSPC, EACCES };
@@ -137,7 +135,7 @@ Test(removal, D40_a_removal_that_fails_is_tried_again)
 	}
 }
 
-/* mutation: queue-send/road/removal.c: failed() does not set not_before. */
+/* mutation: queue-send/message/removal.c: failed() does not set not_before. */
 Test(removal, D40_a_disk_that_takes_nothing_has_a_pause)
 {
 	uint64_t other;
@@ -155,7 +153,7 @@ Test(removal, D40_a_disk_that_takes_nothing_has_a_pause)
 	cr_expect_eq(w.s.removals.count, 0);
 }
 
-/* mutation: queue-send/road/removal.c: ended() keeps what is gone;
+/* mutation: queue-send/message/removal.c: ended() keeps what is gone;
  * remove_files() keeps its reasons. */
 Test(removal, D18_a_file_that_was_removed_by_hand_meanwhile_is_gone)
 {
@@ -198,7 +196,8 @@ openat_without_descriptors(int dir, const char *name, int flags, mode_t mode)
 	return openat(dir, name, flags, mode);
 }
 
-/* mutation: queue-send/road/disk.c: disk_removal_failed() counts each error. */
+/* mutation: queue-send/disk/files.c: disk_removal_failed() counts each error.
+ */
 Test(removal, D40_a_shortage_of_descriptors_is_no_failure_of_the_disk)
 {
 	const struct spool_sys sys = world_sys;
@@ -287,7 +286,7 @@ leave_one(enum agent_outcome outcome)
 	return inode;
 }
 
-/* mutation: queue-send/road/removal.c: start_first() puts nothing into the
+/* mutation: queue-send/message/removal.c: start_first() puts nothing into the
  * pool. */
 Test(removal_thread, D40_nothing_waits_for_a_disk_that_removes_slowly)
 {
@@ -312,7 +311,8 @@ Test(removal_thread, D40_nothing_waits_for_a_disk_that_removes_slowly)
 
 /* As many as are under way at once end together, and a question takes them
  * before the loop hears of them.
- * mutation: queue-send/road/removal.c: removal_is_under_way() wakes nobody. */
+ * mutation: queue-send/message/removal.c: removal_is_under_way() wakes nobody.
+ */
 Test(removal_thread, D40_those_that_wait_begin_whoever_takes_what_has_ended)
 {
 	struct pollfd p = { .fd = executor_fd(w.s.disk.executor, DISK_REMOVE),
@@ -336,7 +336,7 @@ Test(removal_thread, D40_those_that_wait_begin_whoever_takes_what_has_ended)
 	world_is_empty(&w);
 }
 
-/* mutation: queue-send/road/active.c: choose() asks for no limit. */
+/* mutation: queue-send/message/active.c: choose() asks for no limit. */
 Test(removal_thread, D40_too_many_hold_new_messages_back)
 {
 	uint64_t next;
@@ -353,7 +353,7 @@ Test(removal_thread, D40_too_many_hold_new_messages_back)
 
 /* An operator puts the file back, and it comes again under its inode. What is
  * offered is not what is removed.
- * mutation: queue-send/road/active.c: choose() asks for no removal. */
+ * mutation: queue-send/message/active.c: choose() asks for no removal. */
 Test(removal_thread, D22_no_message_is_taken_while_one_of_its_inode_is_removed)
 {
 	uint64_t inode = leave_one(AGENT_SENT), other;
@@ -400,7 +400,8 @@ hand_over(void)
 	world_run(&w);
 }
 
-/* mutation: queue-send/road/evacuate.c: move_file() asks for no removal. */
+/* mutation: queue-send/evacuation/evacuate.c: move_file() asks for no removal.
+ */
 Test(removal_thread, D40_what_is_removed_goes_to_no_other_queue)
 {
 	uint64_t inode = leave_one(AGENT_SENT);
@@ -413,8 +414,8 @@ Test(removal_thread, D40_what_is_removed_goes_to_no_other_queue)
 }
 
 /* Somebody has removed the file; what lies in bounce/ is the removal's.
- * mutation: queue-send/backlog/found.c: found_reasons() asks for no removal;
- * queue-send/road/evacuate.c: nor does clear_left_reasons(). */
+ * mutation: queue-send/walks/found.c: found_reasons() asks for no removal;
+ * queue-send/evacuation/evacuate.c: nor does clear_left_reasons(). */
 Test(removal_thread, D40_reasons_of_what_is_removed_are_left_to_the_removal)
 {
 	uint64_t inode = leave_one(AGENT_FAILED);

@@ -2,7 +2,7 @@
 #include "tests/unit/queue-send/world.h"
 
 #include "queue-send/backlog/backlog.h"
-#include "queue-send/road/road.h"
+#include "queue-send/message/path.h"
 #include "report/report.h"
 #include "spool/reason.h"
 

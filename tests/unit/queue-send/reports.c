@@ -243,7 +243,7 @@ die_at(unsigned n, bool settle_first)
 	return cut;
 }
 
-/* mutation: queue-send/road/removal.c: remove_with_reasons() removes all
+/* mutation: queue-send/message/removal.c: remove_with_reasons() removes all
  * reasons first. */
 Test(reports, D36_a_death_at_any_step_makes_one_report)
 {
@@ -256,7 +256,7 @@ Test(reports, D36_a_death_at_any_step_makes_one_report)
 	cr_expect_geq(steps, 10, "%u", steps);
 }
 
-/* mutation: queue-send/road/record_task.c: write_both() marks first. */
+/* mutation: queue-send/message/record_task.c: write_both() marks first. */
 Test(reports, D43_D36_the_same_while_a_thread_writes_results)
 {
 	unsigned n;

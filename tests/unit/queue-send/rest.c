@@ -58,8 +58,8 @@ Test(rest_list, as_many_as_the_limit_of_descriptors_leaves)
 		    messages_rest_max(rows[i].descriptors), rows[i].want);
 }
 
-/* mutation: queue-send/message.c: messages_rest() never closes; or closes the
- * last. */
+/* mutation: queue-send/state/message.c: messages_rest() never closes; or closes
+ * the last. */
 Test(rest_list, P12_the_one_that_has_rested_longest_makes_room)
 {
 	struct message *m[5];
@@ -84,7 +84,8 @@ Test(rest_list, P12_the_one_that_has_rested_longest_makes_room)
 	cr_expect_eq(ms.nresting, 3);
 }
 
-/* mutation: queue-send/message.c: messages_end_rest() waits for each its time.
+/* mutation: queue-send/state/message.c: messages_end_rest() waits for each its
+ * time.
  */
 Test(rest_list, D9_all_are_closed_when_the_queue_is_idle)
 {
@@ -105,7 +106,7 @@ Test(rest_list, D9_all_are_closed_when_the_queue_is_idle)
 }
 
 /* Others come and go.
- * mutation: queue-send/message.c: messages_end_rest() knows no
+ * mutation: queue-send/state/message.c: messages_end_rest() knows no
  * MESSAGES_REST_TIME, or no messages_rest() renews ms->rested_at. */
 Test(rest_list, D9_each_is_closed_after_a_time)
 {
@@ -187,7 +188,7 @@ begin_three(struct world_delivery *first, const struct message **ret_rests)
 	cr_assert_eq(unit_descriptors(), before + 2);
 }
 
-/* mutation: queue-send/road/disk.c: disk_open() tries once. */
+/* mutation: queue-send/disk/files.c: disk_open() tries once. */
 Test(rest, P12_they_are_given_back_to_open_another)
 {
 	struct world_delivery delivery;
@@ -216,7 +217,7 @@ let_start(void)
 }
 
 /* Content of more than 32 KiB goes by a descriptor of its own.
- * mutation: queue-send/peers/dispatch.c: wait_with() closes none. */
+ * mutation: queue-send/agents/dispatch.c: wait_with() closes none. */
 Test(rest, P12_they_are_given_back_for_the_file_of_an_agent)
 {
 	static char large[AGENT_WHOLE_MAX + 2];

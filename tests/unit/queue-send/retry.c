@@ -1,4 +1,4 @@
-#include "queue-send/pure/pure.h"
+#include "queue-send/state/pure.h"
 
 #include <stdlib.h>
 

@@ -2,8 +2,8 @@
 #include "tests/unit/queue-send/world.h"
 
 #include "queue-send/backlog/backlog.h"
-#include "queue-send/peers/peers.h"
-#include "queue-send/road/road.h"
+#include "queue-send/agents/agents.h"
+#include "queue-send/message/path.h"
 
 #include <criterion/criterion.h>
 #include <fcntl.h>
@@ -94,7 +94,7 @@ Test(road, delivered_and_removed)
 	spool_is_empty();
 }
 
-/* mutation: queue-send/peers/dispatch.c, fits_whole() returns false always. */
+/* mutation: queue-send/agents/dispatch.c, fits_whole() returns false always. */
 Test(road, X14_an_agent_gets_the_content_and_no_queue_file)
 {
 	struct world_delivery delivery;

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "queue-send/schedule/schedule.h"
+#include "queue-send/backlog/backlog.h"
 
 #define SHARED "mx:a.test+b.test"
 #define CONF                                         \

@@ -1,6 +1,7 @@
 /* A destination holds its share of the active queue; what comes for it beyond
  * that waits in deferred/, in order, and nothing looks at it. */
 #include "tests/unit/queue-send/world.h"
+#include "queue-send/backlog/backlog.h"
 
 #include <criterion/criterion.h>
 #include <event2/event.h>

@@ -15,7 +15,7 @@
 #include "base/clock.h"
 #include "base/io.h"
 #include "queue-send/control.h"
-#include "queue-send/peers/peers.h"
+#include "queue-send/agents/agents.h"
 #include "queue-send/schedule/schedule.h"
 #include "site/shared.h"
 

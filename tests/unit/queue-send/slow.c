@@ -4,8 +4,8 @@
 
 #include "queue-send/backlog/backlog.h"
 #include "queue-send/operators/operators.h"
-#include "queue-send/peers/peers.h"
-#include "queue-send/road/road.h"
+#include "queue-send/agents/agents.h"
+#include "queue-send/message/path.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -32,7 +32,7 @@ begin_record(enum agent_outcome outcome, struct world_delivery *other)
 
 /* ---- records ---- */
 
-/* mutation: queue-send/road/results.c: is_quick() is always true. */
+/* mutation: queue-send/message/results.c: is_quick() is always true. */
 Test(slow, D43_deliveries_go_on_while_the_disk_writes_slowly)
 {
 	static const enum agent_outcome outcomes[] = { AGENT_SENT,
@@ -64,7 +64,7 @@ Test(slow, D43_deliveries_go_on_while_the_disk_writes_slowly)
 	world_is_empty(&slow_w);
 }
 
-/* mutation: queue-send/road/record_task.c: write_both() marks first. */
+/* mutation: queue-send/message/record_task.c: write_both() marks first. */
 Test(slow, D43_D3_the_reason_is_written_before_the_mark)
 {
 	struct world_delivery other;
@@ -80,7 +80,7 @@ Test(slow, D43_D3_the_reason_is_written_before_the_mark)
 	slow_end(&other, AGENT_SENT);
 }
 
-/* mutation: queue-send/road/results.c: without_reason() does nothing. */
+/* mutation: queue-send/message/results.c: without_reason() does nothing. */
 Test(slow, D43_D3_no_recipient_fails_without_its_reason_on_disk)
 {
 	struct world_delivery other;
@@ -95,7 +95,7 @@ Test(slow, D43_D3_no_recipient_fails_without_its_reason_on_disk)
 	cr_expect_str_eq(world_marks(&slow_w, SPOOL_DEFERRED, inode), ".D");
 }
 
-/* mutation: queue-send/road/results.c: one_is_done() keeps nothing. */
+/* mutation: queue-send/message/results.c: one_is_done() keeps nothing. */
 Test(slow, D43_D4_a_mark_that_cannot_be_written_is_kept_in_memory)
 {
 	struct world_delivery other;
@@ -135,7 +135,7 @@ Test(slow, D43_A3_a_stop_and_an_act_wait_for_records)
 	cr_expect_eq(world_where(&slow_w, inode), SPOOL_DEFERRED);
 }
 
-/* mutation: queue-send/road/results.c: results_are_full() is never true. */
+/* mutation: queue-send/message/results.c: results_are_full() is never true. */
 Test(slow, D43_no_delivery_starts_while_too_many_marks_wait)
 {
 	struct world_delivery other, delivery;
@@ -153,7 +153,7 @@ Test(slow, D43_no_delivery_starts_while_too_many_marks_wait)
 }
 
 /* A healthy disk pays for no thread.
- * mutation: queue-send/road/disk.c: disk_is_slow() is always true. */
+ * mutation: queue-send/disk/files.c: disk_is_slow() is always true. */
 Test(slow, D43_the_loop_writes_marks_of_a_disk_that_answers)
 {
 	struct world_delivery delivery;
@@ -187,8 +187,8 @@ Test(slow, D43_a_task_that_takes_long_shows_that_the_disk_is_slow)
 	slow_end(&other, AGENT_SENT);
 }
 
-/* mutation: queue-send/road/results.c: each record of a message begins bounce/
- * anew. */
+/* mutation: queue-send/message/results.c: each record of a message begins
+ * bounce/ anew. */
 Test(slow, D43_D3_all_reasons_of_a_message_are_kept)
 {
 	struct world_delivery deliveries[2];

@@ -4,8 +4,8 @@
 
 #include "queue-send/backlog/backlog.h"
 #include "queue-send/operators/operators_door.h"
-#include "queue-send/peers/peers.h"
-#include "queue-send/road/road.h"
+#include "queue-send/agents/agents.h"
+#include "queue-send/message/path.h"
 #include "spool/reason.h"
 
 #include <criterion/criterion.h>
@@ -33,7 +33,7 @@ expect_deliveries_go_on(void)
 
 /* ---- acts on files ---- */
 
-/* mutation: queue-send/operators/act_run.c: act_run() leaves nothing to a
+/* mutation: queue-send/disk/act_run.c: act_run() leaves nothing to a
  * thread; acts.c: is_refused() asks for no act that is under way. */
 Test(slow, D43_A3_deliveries_go_on_while_an_act_waits_for_the_disk)
 {
@@ -77,8 +77,8 @@ Test(slow, D43_A3_deliveries_go_on_while_an_act_waits_for_the_disk)
 }
 
 /* The offer is asked for again, whether the act fails or not.
- * mutation: queue-send/operators/act_run.c: act_is_met() notes nothing;
- * queue-send/peers/offers.c: an offer is taken all the same. */
+ * mutation: queue-send/disk/act_run.c: act_is_met() notes nothing;
+ * queue-send/agents/offers.c: an offer is taken all the same. */
 Test(slow, D43_D22_an_offer_of_a_message_that_is_acted_on)
 {
 	uint64_t inode;
@@ -106,7 +106,7 @@ Test(slow, D43_D22_an_offer_of_a_message_that_is_acted_on)
 	(void)world_clear_incoming(&slow_w, &inode);
 }
 
-/* mutation: queue-send/operators/act_run.c: look_again() does nothing. */
+/* mutation: queue-send/disk/act_run.c: look_again() does nothing. */
 Test(slow, D43_what_was_offered_is_offered_again_when_an_act_fails)
 {
 	uint64_t inode;
@@ -128,7 +128,7 @@ Test(slow, D43_what_was_offered_is_offered_again_when_an_act_fails)
 	(void)world_clear_incoming(&slow_w, &inode);
 }
 
-/* mutation: queue-send/peers/offers.c: must_wait() knows no act. */
+/* mutation: queue-send/agents/offers.c: must_wait() knows no act. */
 Test(slow, D43_A3_a_message_that_is_acted_on_is_not_prepared)
 {
 	const uint64_t inode = world_message(&slow_w, "d", 1);
@@ -151,7 +151,7 @@ Test(slow, D43_A3_a_message_that_is_acted_on_is_not_prepared)
 
 /* The time of a hold is over while an act of an operator fails.
  * mutation: queue-send/backlog/deferred.c: found_held() knows no act;
- * queue-send/operators/act_run.c: look_again() wants no walk. */
+ * queue-send/disk/act_run.c: look_again() wants no walk. */
 Test(slow, D43_A3_a_walk_passes_over_what_is_acted_on)
 {
 	const uint64_t inode = slow_lay(SPOOL_HOLD);

@@ -3,8 +3,8 @@
 #include "tests/unit/queue-send/slow.h"
 
 #include "queue-send/backlog/backlog.h"
-#include "queue-send/operators/act_task.h"
-#include "queue-send/road/road.h"
+#include "queue-send/disk/act_task.h"
+#include "queue-send/message/path.h"
 #include "spool/reason.h"
 
 #include <criterion/criterion.h>
@@ -50,7 +50,7 @@ await_acts(void)
 	world_run(&slow_w);
 }
 
-/* mutation: queue-send/operators/act_run.c: act_run() leaves nothing to a
+/* mutation: queue-send/disk/act_run.c: act_run() leaves nothing to a
  * thread. */
 Test(slow, D43_deliveries_end_while_a_file_waits_to_be_moved)
 {
@@ -81,7 +81,7 @@ Test(slow, D43_deliveries_end_while_a_file_waits_to_be_moved)
 }
 
 /* The supervisor would be told that nothing is left.
- * mutation: queue-send/road/evacuate.c: pass() waits for no act. */
+ * mutation: queue-send/evacuation/evacuate.c: pass() waits for no act. */
 Test(slow, D43_a_pass_ends_when_its_files_have_moved)
 {
 	uint64_t inode;
@@ -97,8 +97,8 @@ Test(slow, D43_a_pass_ends_when_its_files_have_moved)
 }
 
 /* As many as may be are under way.
- * mutation: queue-send/road/evacuate.c: pass() does not ask whether they are
- * full; take_found() has no file come again. */
+ * mutation: queue-send/evacuation/evacuate.c: pass() does not ask whether they
+ * are full; take_found() has no file come again. */
 Test(slow, D43_many_files_are_under_way_but_not_all)
 {
 	enum {
@@ -120,7 +120,7 @@ Test(slow, D43_many_files_are_under_way_but_not_all)
 		cr_expect_eq(world_where(&slow_w, inodes[i]), SPOOL_NDIRS);
 }
 
-/* mutation: queue-send/road/evacuate.c: handed_over() believes that the
+/* mutation: queue-send/evacuation/evacuate.c: handed_over() believes that the
  * evacuation is there; count_moved() tells nobody. */
 Test(slow, D43_D22_the_end_is_over_while_a_file_moves)
 {
@@ -153,7 +153,8 @@ Test(slow, D43_D22_the_end_is_over_while_a_file_moves)
 
 /* Another list meanwhile: the file goes where it was to go, and what the first
  * target says is not taken for a word of the second.
- * mutation: queue-send/road/targets.c: targets_refused() takes any target. */
+ * mutation: queue-send/evacuation/targets.c: targets_refused() takes any
+ * target. */
 Test(slow, D43_D2_a_target_of_the_list_before_is_full)
 {
 	const struct spool_owner owner = { getuid(), getuid(), getgid(),
@@ -172,7 +173,7 @@ Test(slow, D43_D2_a_target_of_the_list_before_is_full)
 }
 
 /* The one that hangs has the first turn.
- * mutation: queue-send/other_queue.h: one thread opens all. */
+ * mutation: queue-send/disk/other_queue.h: one thread opens all. */
 Test(slow, D43_a_pass_ends_while_a_target_is_opened)
 {
 	uint64_t inodes[2];
@@ -191,8 +192,8 @@ Test(slow, D43_a_pass_ends_while_a_target_is_opened)
 }
 
 /* No file was given to the target, so none has to come back.
- * mutation: queue-send/road/targets.c: targets_next() gives a file to one that
- * is being opened. */
+ * mutation: queue-send/evacuation/targets.c: targets_next() gives a file to one
+ * that is being opened. */
 Test(slow, D43_walks_go_on_behind_an_end_that_was_over_while_a_target_hangs)
 {
 	uint64_t inode;
@@ -213,7 +214,7 @@ Test(slow, D43_walks_go_on_behind_an_end_that_was_over_while_a_target_hangs)
 
 /* A hung target of the list before holds up none of the next, and is not opened
  * a second time.
- * mutation: queue-send/other_queue.c: other_queue_get() looks for none. */
+ * mutation: queue-send/disk/other_queue.c: other_queue_get() looks for none. */
 Test(slow, D43_D31_another_list_while_a_target_hangs)
 {
 	struct other_queue *one, *again;
@@ -237,7 +238,7 @@ Test(slow, D43_D31_another_list_while_a_target_hangs)
 }
 
 /* The queue that is open would hang when it is opened a second time.
- * mutation: queue-send/road/targets.c: add_target() keeps nothing. */
+ * mutation: queue-send/evacuation/targets.c: add_target() keeps nothing. */
 Test(slow, D43_D31_a_shorter_list_keeps_what_is_open)
 {
 	uint64_t first, second;
@@ -258,7 +259,7 @@ Test(slow, D43_D31_a_shorter_list_keeps_what_is_open)
 	slow_open(1);
 }
 
-/* mutation: queue-send/other_queue.h: eight threads open all. */
+/* mutation: queue-send/disk/other_queue.h: eight threads open all. */
 Test(slow, D43_D31_targets_that_hang_hold_up_none_of_the_next_list)
 {
 	enum {
@@ -281,7 +282,7 @@ Test(slow, D43_D31_targets_that_hang_hold_up_none_of_the_next_list)
 	slow_open(N);
 }
 
-/* mutation: queue-send/operators/act_run.c: end() counts no own act. */
+/* mutation: queue-send/disk/act_run.c: end() counts no own act. */
 Test(slow, D43_a_stop_waits_for_the_file_that_moves)
 {
 	uint64_t inode, other;
@@ -350,7 +351,7 @@ openat_of_no_message(int dir, const char *name, int flags, mode_t mode)
 
 /* Its writer, or an expansion, may have it locked. One that nobody may open is
  * judged where it comes.
- * mutation: queue-send/operators/act_task.c: is_no_queue_file() believes any
+ * mutation: queue-send/disk/act_task.c: is_no_queue_file() believes any
  * error. */
 Test(slow, D8_D16_a_file_that_cannot_be_opened_goes_to_no_other_queue)
 {
@@ -380,7 +381,8 @@ Test(slow, D8_D16_a_file_that_cannot_be_opened_goes_to_no_other_queue)
 	}
 }
 
-/* mutation: queue-send/road/finish.c: finish_one() forgets what stays at once.
+/* mutation: queue-send/message/finish.c: finish_one() forgets what stays at
+ * once.
  */
 Test(slow, D43_D22_a_message_that_stays_leaves_no_reasons_of_others)
 {

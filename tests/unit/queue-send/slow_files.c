@@ -4,8 +4,8 @@
 
 #include "queue-send/backlog/backlog.h"
 #include "queue-send/operators/operators.h"
-#include "queue-send/peers/peers.h"
-#include "queue-send/road/road.h"
+#include "queue-send/agents/agents.h"
+#include "queue-send/message/path.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -41,7 +41,7 @@ begin_fetch(struct world_delivery *first)
 	return inode;
 }
 
-/* mutation: queue-send/road/fetch.c: fetch_entry() is always false. */
+/* mutation: queue-send/message/fetch.c: fetch_entry() is always false. */
 Test(slow, D43_deliveries_go_on_while_a_file_is_opened_slowly)
 {
 	struct world_delivery first, delivery;
@@ -97,7 +97,7 @@ await_first_fetch(int calls)
 	cr_assert_eq(poll(&fd, 1, 120000), 1, "the first is not heard of");
 }
 
-/* mutation: queue-send/road/fetch.c: fetch_entry() does not ask whether the
+/* mutation: queue-send/message/fetch.c: fetch_entry() does not ask whether the
  * disk is slow. */
 Test(slow, D43_a_file_that_is_open_is_read_by_a_thread_of_a_slow_disk)
 {
@@ -119,7 +119,8 @@ Test(slow, D43_a_file_that_is_open_is_read_by_a_thread_of_a_slow_disk)
 	cr_expect_eq(slow_w.s.active, 0);
 }
 
-/* mutation: queue-send/road/fetch.c: work() leaves the descriptor to its task.
+/* mutation: queue-send/message/fetch.c: work() leaves the descriptor to its
+ * task.
  */
 Test(
     slow, D43_a_file_that_is_closed_while_a_thread_reads_it_is_not_opened_again)
@@ -138,8 +139,8 @@ Test(
 	cr_expect_eq(slow_w.s.active, 0);
 }
 
-/* mutation: queue-send/road/fetch.c: fetch_entry() asks of each file whether it
- * is in memory. */
+/* mutation: queue-send/message/fetch.c: fetch_entry() asks of each file whether
+ * it is in memory. */
 Test(slow, D43_a_file_that_is_open_is_read_by_the_loop_of_another_disk)
 {
 	struct world_delivery delivery;
@@ -154,8 +155,8 @@ Test(slow, D43_a_file_that_is_open_is_read_by_the_loop_of_another_disk)
 	cr_expect_eq(slow_w.s.active, 0);
 }
 
-/* mutation: queue-send/road/fetch.c: was_read_lately() goes by the descriptor
- * alone. */
+/* mutation: queue-send/message/fetch.c: was_read_lately() goes by the
+ * descriptor alone. */
 Test(slow, D43_a_file_that_has_rested_is_read_by_a_thread)
 {
 	struct world_delivery delivery;
@@ -172,7 +173,7 @@ Test(slow, D43_a_file_that_has_rested_is_read_by_a_thread)
 	cr_expect_eq(slow_w.s.active, 0);
 }
 
-/* mutation: queue-send/peers/offers.c: is_new() knows no fetch; dispatch.c,
+/* mutation: queue-send/agents/offers.c: is_new() knows no fetch; dispatch.c,
  * start_late() starts at any time. */
 Test(slow, D43_D22_what_meets_a_file_that_is_opened)
 {
@@ -199,7 +200,7 @@ Test(slow, D43_D22_what_meets_a_file_that_is_opened)
 	slow_end(&first, AGENT_SENT);
 }
 
-/* mutation: queue-send/road/fetch.c: fetch_done() leaves the entries. */
+/* mutation: queue-send/message/fetch.c: fetch_done() leaves the entries. */
 Test(slow, D43_an_end_while_a_file_is_opened)
 {
 	struct world_delivery first, delivery;
@@ -214,7 +215,7 @@ Test(slow, D43_an_end_while_a_file_is_opened)
 	cr_expect_eq(world_deliver(&slow_w, AGENT_SENT), 1);
 }
 
-/* mutation: queue-send/road/recipients.c: recipients_work() fetches nothing;
+/* mutation: queue-send/message/recipients.c: recipients_work() fetches nothing;
  * fetch.c, take() forgets the list. */
 Test(slow, D43_further_recipients_are_read_by_a_thread)
 {
@@ -245,7 +246,7 @@ Test(slow, D43_further_recipients_are_read_by_a_thread)
 
 /* One thread fetches both, and hangs with the second one: an open and a read
  * of the first one go on.
- * mutation: queue-send/road/fetch.c: fetch_init() with a share of 4. */
+ * mutation: queue-send/message/fetch.c: fetch_init() with a share of 4. */
 Test(slow, D43_a_file_that_is_there_waits_for_none_that_hangs)
 {
 	struct world_delivery delivery;
@@ -267,8 +268,8 @@ Test(slow, D43_a_file_that_is_there_waits_for_none_that_hangs)
 	cr_expect_eq(world_deliver(&slow_w, AGENT_SENT), 1);
 }
 
-/* mutation: queue-send/road/recipients.c: next_to_read() believes the room that
- * there was before the fetch. */
+/* mutation: queue-send/message/recipients.c: next_to_read() believes the room
+ * that there was before the fetch. */
 Test(slow, D43_batches_that_are_fetched_keep_the_limit_of_recipients)
 {
 	world_reload(&slow_w,
@@ -286,7 +287,7 @@ Test(slow, D43_batches_that_are_fetched_keep_the_limit_of_recipients)
 	cr_expect_eq(sched_figures(slow_w.s.sched).recipients, 23);
 }
 
-/* mutation: queue-send/road/fetch.c: fetches_are_full() is never true. */
+/* mutation: queue-send/message/fetch.c: fetches_are_full() is never true. */
 Test(slow, D43_a_bounded_number_of_files_is_fetched)
 {
 	slow_close();
@@ -305,7 +306,7 @@ Test(slow, D43_a_bounded_number_of_files_is_fetched)
 /* One thread reads 16 KiB of a long message for its first delivery: an open and
  * two reads. Others whose part lies there go on, without a fetch of their own;
  * r1000, by name the fifth, lies elsewhere.
- * mutation: queue-send/road/fetch.c: covers() is always true, or never. */
+ * mutation: queue-send/message/fetch.c: covers() is always true, or never. */
 Test(slow, D43_each_delivery_waits_for_its_own_part_of_the_file)
 {
 	static const char *const there[] = { "r0@d0.test", "r1@d1.test",

@@ -3,7 +3,7 @@
 
 #include "queue-send/backlog/backlog.h"
 #include "queue-send/operators/operators.h"
-#include "queue-send/road/road.h"
+#include "queue-send/message/path.h"
 #include "spool/reason.h"
 
 #include <criterion/criterion.h>
@@ -98,7 +98,7 @@ go_on(void)
 	world_run(&slow_w);
 }
 
-/* mutation: queue-send/operators/act_run.c: act_run() leaves nothing to a
+/* mutation: queue-send/disk/act_run.c: act_run() leaves nothing to a
  * thread; queue-send/backlog/deferred.c: step() waits for no act. */
 Test(slow, D43_deliveries_go_on_while_a_find_waits_for_the_disk)
 {
@@ -169,7 +169,7 @@ Test(slow, D22_reasons_that_come_while_lost_ones_of_that_name_go)
 	spool_close(&two);
 }
 
-/* mutation: queue-send/backlog/found.c: brought_back() wants no scan. */
+/* mutation: queue-send/walks/found.c: brought_back() wants no scan. */
 Test(slow, D43_D22_an_offer_of_a_stray_that_comes_back)
 {
 	uint64_t inode;
@@ -190,7 +190,8 @@ Test(slow, D43_D22_an_offer_of_a_stray_that_comes_back)
 }
 
 /* A message leaves for deferred/, and is asked for, behind the walk's look.
- * mutation: queue-send/peers/offers.c: offers_on_message() leaves it asked for.
+ * mutation: queue-send/agents/offers.c: offers_on_message() leaves it asked
+ * for.
  */
 Test(slow, D43_an_offer_of_a_deferred_message_that_a_find_meets)
 {
@@ -221,9 +222,9 @@ walk_that_fails(enum walk_kind kind)
 	go_on();
 }
 
-/* mutation: queue-send/backlog/found.c: end_day() removes what cannot be
+/* mutation: queue-send/walks/found.c: end_day() removes what cannot be
  * removed, or tells nothing;
- * queue-send/operators/holds.c: released() tries nothing again. */
+ * queue-send/walks/holds.c: released() tries nothing again. */
 Test(slow, D43_D6_finds_that_fail_stay_and_are_tried_again)
 {
 	uint64_t inode;
@@ -244,7 +245,7 @@ Test(slow, D43_D6_finds_that_fail_stay_and_are_tried_again)
 	cr_expect_neq(slow_w.s.stray_at, USEC_NEVER);
 }
 
-/* mutation: queue-send/backlog/found.c: found_active() notes nothing. */
+/* mutation: queue-send/walks/found.c: found_active() notes nothing. */
 Test(slow, D43_D22_a_stray_that_an_act_is_on_is_looked_for_again)
 {
 	uint64_t inode;
@@ -286,7 +287,7 @@ deleted_is_open(void)
 	return is;
 }
 
-/* mutation: queue-send/backlog/found.c: remove_deleted() closes it at once. */
+/* mutation: queue-send/walks/found.c: remove_deleted() closes it at once. */
 Test(slow, D43_D22_the_inode_of_what_is_removed_is_not_free_before_its_reasons)
 {
 	uint64_t inode;
@@ -356,7 +357,7 @@ answer_all(const uint64_t *inodes, size_t n, int error)
 	return answered;
 }
 
-/* mutation: queue-send/backlog/found.c: found_gone(), found_unreadable() begin
+/* mutation: queue-send/walks/found.c: found_gone(), found_unreadable() begin
  * as many as come. */
 Test(slow, D43_D18_what_cannot_be_had_leaves_places_for_operators)
 {
@@ -393,7 +394,7 @@ Test(slow, D43_D18_what_cannot_be_had_leaves_places_for_operators)
 	cr_expect_eq(slow_w.s.due.count, 0);
 }
 
-/* mutation: queue-send/backlog/found.c: found_gone() removes the reasons;
+/* mutation: queue-send/walks/found.c: found_gone() removes the reasons;
  * age_is_known() looks at no age. */
 Test(slow, D43_D18_deliveries_go_on_while_what_cannot_be_had_is_dealt_with)
 {

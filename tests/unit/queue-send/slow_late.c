@@ -1,8 +1,8 @@
 /* The questions to the disk, and what the page says of a disk that is late. */
 #include "tests/unit/queue-send/slow.h"
 
-#include "queue-send/peers/peers.h"
-#include "queue-send/road/road.h"
+#include "queue-send/agents/agents.h"
+#include "queue-send/message/path.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -57,7 +57,7 @@ ask_at_gate(void)
 	return slow_w.s.late.began;
 }
 
-/* mutation: queue-send/road/late.c: late_work() never sets `told`. */
+/* mutation: queue-send/message/late.c: late_work() never sets `told`. */
 Test(slow, D51_a_question_that_waits_is_published_with_its_beginning)
 {
 	usec_t began;
@@ -88,7 +88,8 @@ Test(slow, D51_a_question_that_waits_is_published_with_its_beginning)
 }
 
 /* The loop itself hangs, or is stopped: nothing is published any more.
- * mutation: queue-send/road/late.c: late_fill() leaves 0 while none waits. */
+ * mutation: queue-send/message/late.c: late_fill() leaves 0 while none waits.
+ */
 Test(slow, D51_a_question_that_is_not_asked_shows_by_itself)
 {
 	begin();
@@ -124,7 +125,7 @@ Test(slow, D51_a_mark_that_waits_is_published_as_one)
 	done();
 }
 
-/* An error is an answer. mutation: queue-send/road/late.c: answered() takes
+/* An error is an answer. mutation: queue-send/message/late.c: answered() takes
  * tasks without an error alone. */
 Test(slow, D51_a_disk_that_refuses_is_not_late)
 {

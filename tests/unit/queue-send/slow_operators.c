@@ -2,7 +2,7 @@
 #include "tests/unit/queue-send/slow.h"
 
 #include "queue-send/operators/operators_door.h"
-#include "queue-send/road/road.h"
+#include "queue-send/message/path.h"
 #include "tests/unit/descriptors.h"
 
 #include <criterion/criterion.h>
@@ -184,7 +184,7 @@ Test(slow, D43_A9_what_is_refused_at_once_takes_no_answer_of_another)
 }
 
 /* One thread hangs with it, and no thread that acts.
- * mutation: queue-send/other_queue.c: other_queue_get() looks for none;
+ * mutation: queue-send/disk/other_queue.c: other_queue_get() looks for none;
  * queue-send/operators/spread.c: move_to_queue() waits for no queue. */
 Test(slow, D43_P12_one_spread_opens_the_other_queue)
 {
@@ -232,7 +232,7 @@ Test(slow, D43_P12_one_spread_opens_the_other_queue)
 	slow_end(&delivery, AGENT_SENT);
 }
 
-/* mutation: queue-send/other_queue.c: other_queue_get() looks for none;
+/* mutation: queue-send/disk/other_queue.c: other_queue_get() looks for none;
  * queue-send/operators/spread.c: spread_end() frees nothing. */
 Test(slow, D43_P12_spreads_share_the_other_queue_and_go_together)
 {
@@ -444,7 +444,8 @@ Test(slow, D43_A3_a_stop_and_an_end_wait_for_no_queue_that_is_opened)
 }
 
 /* A pass would miss a message that moves, and tell that the queue is empty.
- * mutation: queue-send/road/evacuate.c: evacuate_work() waits for no act. */
+ * mutation: queue-send/evacuation/evacuate.c: evacuate_work() waits for no act.
+ */
 Test(slow, D43_A3_the_end_of_a_queue_waits_for_acts)
 {
 	const uint64_t inode = slow_lay(SPOOL_HOLD),

@@ -3,7 +3,7 @@
 #include "tests/unit/queue-send/slow.h"
 
 #include "queue-send/operators/operators.h"
-#include "queue-send/road/road.h"
+#include "queue-send/message/path.h"
 #include "tests/unit/descriptors.h"
 
 #include <criterion/criterion.h>
@@ -25,7 +25,7 @@ await_moved(uint64_t inode)
 	}
 }
 
-/* mutation: queue-send/other_queue.h: eight threads open all. */
+/* mutation: queue-send/disk/other_queue.h: eight threads open all. */
 Test(slow, D43_D31_queues_that_hang_hold_up_no_other_one)
 {
 	enum {
@@ -80,7 +80,7 @@ Test(slow, D43_A3_a_message_is_free_while_its_spread_waits)
 	spread_end(&slow_w.s, &slow_spread);
 }
 
-/* mutation: queue-send/other_queue.c: fail() leaves it in the table. */
+/* mutation: queue-send/disk/other_queue.c: fail() leaves it in the table. */
 Test(slow, D19_a_queue_that_was_not_there_is_looked_for_again)
 {
 	const struct spool_owner owner = { getuid(), getuid(), getgid(),
@@ -97,7 +97,7 @@ Test(slow, D19_a_queue_that_was_not_there_is_looked_for_again)
 }
 
 /* The loop ends before it hears of the opening.
- * mutation: queue-send/other_queue.c: open_it() tells of no success. */
+ * mutation: queue-send/disk/other_queue.c: open_it() tells of no success. */
 Test(slow, D43_P12_a_queue_that_is_opened_behind_the_end_is_closed)
 {
 	struct pollfd opened = { .events = POLLIN };

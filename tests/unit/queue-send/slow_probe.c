@@ -1,8 +1,8 @@
 /* The probe of a queue that cannot write, while the disk is slow. */
 #include "tests/unit/queue-send/slow.h"
 
-#include "queue-send/peers/peers.h"
-#include "queue-send/road/road.h"
+#include "queue-send/agents/agents.h"
+#include "queue-send/message/path.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -34,7 +34,7 @@ go_on(void)
 	world_run(&slow_w);
 }
 
-/* mutation: queue-send/road/probe.c: begin() writes in the loop;
+/* mutation: queue-send/message/probe.c: begin() writes in the loop;
  * probe_work() begins a probe while one is away. */
 Test(slow, D43_D9_deliveries_end_while_a_probe_waits_for_the_disk)
 {
@@ -53,7 +53,8 @@ Test(slow, D43_D9_deliveries_end_while_a_probe_waits_for_the_disk)
 	world_is_empty(&slow_w);
 }
 
-/* mutation: queue-send/road/probe.c: ended() takes any probe for a good one. */
+/* mutation: queue-send/message/probe.c: ended() takes any probe for a good one.
+ */
 Test(slow, D43_D9_a_probe_that_fails_is_tried_again_later)
 {
 	struct world_delivery delivery;

@@ -56,7 +56,7 @@ has_reason(uint64_t inode, uint32_t index)
 	return world_reason(&slow_w, SPOOL_DEFER, inode, index)[0] == '4';
 }
 
-/* mutation: queue-send/road/reasons.c: give_to_thread() says no. */
+/* mutation: queue-send/message/reasons.c: give_to_thread() says no. */
 Test(slow, D43_D41_a_thread_writes_reasons_without_a_place)
 {
 	struct world_delivery second;
@@ -98,7 +98,7 @@ Test(slow, D43_A3_a_hold_waits_for_reasons_without_a_place)
 	cr_expect(has_reason(inode, 0));
 }
 
-/* mutation: queue-send/road/results.c: reason_ended() says nothing. */
+/* mutation: queue-send/message/results.c: reason_ended() says nothing. */
 Test(slow, D43_D3_a_disk_that_takes_no_reasons_without_a_place)
 {
 	struct world_delivery second;
@@ -131,8 +131,8 @@ die(uint32_t deliveries)
 	world_run(&slow_w);
 }
 
-/* mutation: queue-send/road/results.c: results_add_reason() writes by itself;
- * record_task.c: write_result() goes on behind the reason. */
+/* mutation: queue-send/message/results.c: results_add_reason() writes by
+ * itself; record_task.c: write_result() goes on behind the reason. */
 Test(slow, D43_P15_a_thread_writes_the_reasons_of_poison)
 {
 	const uint64_t inode = world_message(&slow_w, "d", 2);

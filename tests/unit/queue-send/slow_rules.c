@@ -3,7 +3,7 @@
 #include "tests/unit/queue-send/slow.h"
 
 #include "queue-send/operators/operators.h"
-#include "queue-send/road/road.h"
+#include "queue-send/message/path.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -54,7 +54,7 @@ read_note(uint64_t inode, struct hold_note *ret_note)
 	return hold_note_read(&slow_w.s.sp, &id, ret_note);
 }
 
-/* mutation: queue-send/operators/rules.c: rules_hold() writes the note. */
+/* mutation: queue-send/rules/rules.c: rules_hold() writes the note. */
 Test(slow, D43_deliveries_go_on_while_the_note_of_a_rule_is_written)
 {
 	struct world_delivery other, delivery;
@@ -99,7 +99,8 @@ Test(slow, D43_A3_acts_and_a_stop_wait_for_the_note_of_a_rule)
 	cr_expect_eq(world_where(&slow_w, inode), SPOOL_DEFERRED);
 }
 
-/* mutation: queue-send/road/finish.c: moved() does not look at note_error. */
+/* mutation: queue-send/message/finish.c: moved() does not look at note_error.
+ */
 Test(slow, D43_D6_D7_a_message_without_the_note_of_a_rule_is_deferred)
 {
 	static const int errors[] = { ENOSPC, EIO, ENOENT };
@@ -121,7 +122,7 @@ Test(slow, D43_D6_D7_a_message_without_the_note_of_a_rule_is_deferred)
 }
 
 /* The messages are deferred; nothing is wrong with the disk.
- * mutation: queue-send/road/disk.c: disk_note_failed() counts each error. */
+ * mutation: queue-send/disk/files.c: disk_note_failed() counts each error. */
 Test(slow, D6_a_shortage_of_descriptors_for_notes_stops_nothing)
 {
 	uint64_t inodes[HEALTH_ERRORS + 1];

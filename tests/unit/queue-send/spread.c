@@ -3,7 +3,7 @@
 
 #include "queue-send/backlog/backlog.h"
 #include "queue-send/operators/operators_door.h"
-#include "queue-send/peers/peers.h"
+#include "queue-send/agents/agents.h"
 #include "spool/prepared.h"
 #include "spool/reason.h"
 
@@ -294,7 +294,7 @@ lose(const char *queue, unsigned split)
 }
 
 /* mutation: queue-send/operators/spread.c: moved() tries nothing again;
- * queue-send/other_queue.c: other_queue_used() keeps it in the table. */
+ * queue-send/disk/other_queue.c: other_queue_used() keeps it in the table. */
 Test(spread, D19_a_directory_that_was_replaced_is_opened_once_more)
 {
 	const struct spool_owner owner = { getuid(), getuid(), getgid(),

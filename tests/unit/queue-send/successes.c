@@ -41,7 +41,7 @@ one(enum agent_outcome outcome)
 	world_run(&w);
 }
 
-/* mutation: queue-send/reports/success.c: note() writes no line. */
+/* mutation: queue-send/message/success.c: note() writes no line. */
 Test(successes, a_delivery_is_told_of)
 {
 	uint64_t report;
@@ -100,7 +100,7 @@ Test(successes, what_another_host_took_is_relayed)
 	world_is_empty(&w);
 }
 
-/* mutation: queue-send/peers/replies.c: begin_report() forgets that it was. */
+/* mutation: queue-send/agents/replies.c: begin_report() forgets that it was. */
 Test(successes, N20_a_server_that_has_the_wishes_tells_by_itself)
 {
 	uint64_t report;
@@ -112,7 +112,7 @@ Test(successes, N20_a_server_that_has_the_wishes_tells_by_itself)
 	world_is_empty(&w);
 }
 
-/* mutation: queue-send/reports/success.c: success_is_wanted() looks at no wish.
+/* mutation: queue-send/message/success.c: success_is_wanted() looks at no wish.
  */
 Test(successes, nobody_else_is_told_of_a_delivery)
 {
@@ -278,7 +278,7 @@ Test(successes, the_mark_of_an_expansion_says_what_is_told)
 	}
 }
 
-/* mutation: queue-send/reports/success.c: mark_with_wishes() marks RCPT_DONE.
+/* mutation: queue-send/message/success.c: mark_with_wishes() marks RCPT_DONE.
  */
 Test(successes, a_line_that_is_lost_leaves_the_action)
 {
@@ -366,7 +366,8 @@ die_at(unsigned n, bool settle_first, bool after_mark)
 	return cut;
 }
 
-/* mutation: queue-send/road/recover.c: read_marks() counts no delivery to tell.
+/* mutation: queue-send/message/recover.c: read_marks() counts no delivery to
+ * tell.
  */
 Test(successes, D39_a_death_at_any_step_makes_one_report)
 {
@@ -383,7 +384,7 @@ Test(successes, D39_a_death_at_any_step_makes_one_report)
 		;
 }
 
-/* mutation: queue-send/reports/success.c: the mark is written before the line.
+/* mutation: queue-send/message/success.c: the mark is written before the line.
  */
 Test(successes, D43_D39_the_same_while_a_thread_writes_results)
 {
@@ -463,7 +464,7 @@ size_of_reasons(uint64_t inode)
 	return st.st_size;
 }
 
-/* mutation: queue-send/reports/success.c: note() writes at each try. */
+/* mutation: queue-send/message/success.c: note() writes at each try. */
 Test(successes, D4_a_mark_that_is_tried_again_has_one_line)
 {
 	uint64_t inode;

@@ -3,7 +3,7 @@
 #include "tests/unit/queue-send/world.h"
 
 #include "base/io.h"
-#include "queue-send/road/road.h"
+#include "queue-send/message/path.h"
 #include "spool/reason.h"
 
 #include <criterion/criterion.h>
@@ -70,7 +70,7 @@ before(const char *trace, char these, char those)
 	return last != NULL && first != NULL && last < first;
 }
 
-/* mutation: queue-send/road/leave.c: needs_marks is false in each row of
+/* mutation: queue-send/message/leave.c: needs_marks is false in each row of
  * leave[].
  */
 Test(sync, D32_marks_are_synced_before_the_move_to_deferred)
@@ -84,7 +84,7 @@ Test(sync, D32_marks_are_synced_before_the_move_to_deferred)
 	cr_expect_null(strchr(trace, 's'), "%s", trace);
 }
 
-/* mutation: queue-send/road/sync.c: take_files() leaves the reasons out. */
+/* mutation: queue-send/message/sync.c: take_files() leaves the reasons out. */
 Test(sync, D32_reasons_are_synced_with_the_marks_before_a_report)
 {
 	uint64_t inode = two(AGENT_SENT, AGENT_FAILED);
@@ -96,7 +96,7 @@ Test(sync, D32_reasons_are_synced_with_the_marks_before_a_report)
 	cr_expect_not_null(strstr(trace, "puapffafafr"), "%s", trace);
 }
 
-/* mutation: queue-send/road/sync.c: sync_is_wanting() looks at no epoch. */
+/* mutation: queue-send/message/sync.c: sync_is_wanting() looks at no epoch. */
 Test(sync, D32_what_has_no_marks_and_what_is_removed_waits_for_no_sync)
 {
 	static const enum agent_outcome outcomes[] = { AGENT_SENT,
@@ -116,7 +116,7 @@ Test(sync, D32_what_has_no_marks_and_what_is_removed_waits_for_no_sync)
 	}
 }
 
-/* mutation: queue-send/road/leave.c: [FATE_ASIDE] needs no marks. */
+/* mutation: queue-send/message/leave.c: [FATE_ASIDE] needs no marks. */
 Test(sync, D32_what_is_put_aside_is_synced_too)
 {
 	static const enum message_fate fates[] = { FATE_POISON, FATE_ASIDE,
@@ -145,7 +145,8 @@ Test(sync, D32_what_is_put_aside_is_synced_too)
 	}
 }
 
-/* mutation: queue-send/road/sync.c: failed() puts the message back to UNSYNCED.
+/* mutation: queue-send/message/sync.c: failed() puts the message back to
+ * UNSYNCED.
  */
 Test(sync, D7_a_sync_that_fails_is_not_tried_again_as_proof)
 {
@@ -172,7 +173,8 @@ pass_interval(void)
 	world_run(&w);
 }
 
-/* mutation: queue-send/road/results.c: write_mark() tells nobody of the mark.
+/* mutation: queue-send/message/results.c: write_mark() tells nobody of the
+ * mark.
  */
 Test(sync, D32_marks_of_a_message_that_stays_are_synced_in_time)
 {
@@ -196,7 +198,7 @@ Test(sync, D32_marks_of_a_message_that_stays_are_synced_in_time)
 	cr_expect_eq(world_where(&w, inode), SPOOL_DEFERRED);
 }
 
-/* mutation: queue-send/road/removal.c: ended() does not tell. */
+/* mutation: queue-send/message/removal.c: ended() does not tell. */
 Test(sync, D32_a_removal_is_synced_in_time)
 {
 	world_message(&w, "d", 1);
@@ -206,7 +208,8 @@ Test(sync, D32_a_removal_is_synced_in_time)
 	cr_expect_str_eq(world_trace(), "s");
 }
 
-/* mutation: queue-send/road/sync.c: whole_is_done() sets distrusted nowhere. */
+/* mutation: queue-send/message/sync.c: whole_is_done() sets distrusted nowhere.
+ */
 Test(sync, D7_after_a_failed_sync_of_the_whole_each_message_proves_its_own)
 {
 	uint64_t inode = world_message(&w, "d", 2);
@@ -311,7 +314,7 @@ Test(sync_threads, D32_nobody_waits_for_a_disk_that_syncs_slowly)
 }
 
 /* The mark of the second delivery may be behind what the sync has written.
- * mutation: queue-send/road/sync.c: start_whole() takes the next epoch. */
+ * mutation: queue-send/message/sync.c: start_whole() takes the next epoch. */
 Test(sync_threads, D32_a_sync_of_the_whole_proves_no_mark_made_meanwhile)
 {
 	const uint64_t inode = world_message(&w, "d", 3);
@@ -338,7 +341,7 @@ Test(sync_threads, D32_a_sync_of_the_whole_proves_no_mark_made_meanwhile)
 	cr_expect_eq(world_where(&w, inode), SPOOL_DEFERRED);
 }
 
-/* mutation: queue-send/road/sync.c: whole_is_done() forgets changes. */
+/* mutation: queue-send/message/sync.c: whole_is_done() forgets changes. */
 Test(sync_threads, D32_a_mark_made_during_a_sync_has_the_next_one)
 {
 	const uint64_t inode = world_message(&w, "d", 3);
@@ -362,7 +365,7 @@ Test(sync_threads, D32_a_mark_made_during_a_sync_has_the_next_one)
 	    sync_is_wanting(&w.s, messages_find(&w.s.messages, inode)));
 }
 
-/* mutation: queue-send/road/sync.c: one_is_done() compares no serial. */
+/* mutation: queue-send/message/sync.c: one_is_done() compares no serial. */
 Test(sync_threads, D22_a_sync_that_ends_says_nothing_of_another_message)
 {
 	const struct msg_MESSAGE frame = {
@@ -388,7 +391,7 @@ Test(sync_threads, D22_a_sync_that_ends_says_nothing_of_another_message)
 	cr_assert_eq(other->list, LIST_OFFERED_INCOMING);
 }
 
-/* mutation: queue-send/road/sync.c: MANY is a million. */
+/* mutation: queue-send/message/sync.c: MANY is a million. */
 Test(sync_threads, D32_many_that_leave_are_synced_at_once)
 {
 	struct world_delivery delivery[2];

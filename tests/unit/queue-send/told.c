@@ -1,5 +1,5 @@
 /* The rate of reports to one address. */
-#include "queue-send/pure/pure.h"
+#include "queue-send/state/pure.h"
 
 #include <criterion/criterion.h>
 #include <stdio.h>
@@ -30,7 +30,7 @@ send_all(const char *address, uint32_t limit, uint32_t n, usec_t now)
 	return send_of(1000, address, limit, n, now);
 }
 
-/* mutation: queue-send/pure/told.c: hash_of() leaves the uid out. */
+/* mutation: queue-send/state/told.c: hash_of() leaves the uid out. */
 Test(told, X28_mail_of_another_user_takes_no_report_away)
 {
 	uint32_t uid;

@@ -58,7 +58,7 @@ make_lie(uint64_t inode)
 	close(fd);
 }
 
-/* mutation: queue-send/road/active.c: m->known is never set. */
+/* mutation: queue-send/message/active.c: m->known is never set. */
 Test(told_files, are_not_opened_to_begin)
 {
 	const uint64_t inode = begin("d", 1);
@@ -75,7 +75,7 @@ Test(told_files, are_not_opened_to_begin)
 	world_is_empty(&w);
 }
 
-/* mutation: queue-send/peers/dispatch.c: needs_file() knows no marks. */
+/* mutation: queue-send/agents/dispatch.c: needs_file() knows no marks. */
 Test(told_files, P12_that_cannot_be_marked_start_no_delivery)
 {
 	struct world_delivery delivery;
@@ -96,7 +96,7 @@ Test(told_files, P12_that_cannot_be_marked_start_no_delivery)
 	}
 }
 
-/* mutation: queue-send/road/results.c: is_last() is false. */
+/* mutation: queue-send/message/results.c: is_last() is false. */
 Test(told_files, the_removal_of_a_message_is_its_last_mark)
 {
 	const uint64_t inode = begin("d", 1);
@@ -118,7 +118,7 @@ Test(told_files, the_removal_of_a_message_is_its_last_mark)
 	world_is_empty(&w);
 }
 
-/* mutation: queue-send/road/results.c: is_last() does not count. */
+/* mutation: queue-send/message/results.c: is_last() does not count. */
 Test(told_files, others_are_marked_before_the_last)
 {
 	const uint64_t inode = begin("d", 3);
@@ -161,7 +161,7 @@ Test(told_files, a_message_with_a_failure_is_marked)
 	cr_expect(world_has_report(&w, "r0@d0.test"));
 }
 
-/* mutation: queue-send/road/results.c: is_last() does not count. */
+/* mutation: queue-send/message/results.c: is_last() does not count. */
 Test(told_files, a_message_of_which_some_is_deferred_is_marked)
 {
 	const uint64_t inode = begin("d", 2);
@@ -178,7 +178,7 @@ Test(told_files, a_message_of_which_some_is_deferred_is_marked)
 	cr_expect_str_eq(world_marks(&w, SPOOL_DEFERRED, inode), ".D");
 }
 
-/* mutation: queue-send/road/results.c: is_last() does not count the file. */
+/* mutation: queue-send/message/results.c: is_last() does not count the file. */
 Test(told_files, an_offer_that_counts_too_few_loses_no_recipient)
 {
 	const uint64_t inode = world_file(&w, "d", 3, 0);
@@ -223,7 +223,7 @@ Test(told_files, a_removal_that_did_not_happen_delivers_again)
 	world_is_empty(&w);
 }
 
-/* mutation: queue-send/road/removal.c: m->removed is set whatever r is. */
+/* mutation: queue-send/message/removal.c: m->removed is set whatever r is. */
 Test(told_files, D4_a_message_that_cannot_be_removed_is_marked)
 {
 	static const int errors[] = { EIO, EACCES, EROFS };
@@ -286,7 +286,7 @@ Test(told_files, an_operator_comes_too_late_behind_the_last_result)
 	world_is_empty(&w);
 }
 
-/* mutation: queue-send/road/removal.c: removal_in_place_of_mark() knows no
+/* mutation: queue-send/message/removal.c: removal_in_place_of_mark() knows no
  * threads. */
 Test(told_files, where_removals_run_behind_each_recipient_is_marked)
 {
@@ -304,7 +304,8 @@ Test(told_files, where_removals_run_behind_each_recipient_is_marked)
 }
 
 /* The message that was offered is gone, and another one has its inode.
- * mutation: queue-send/road/active.c: m->known says nothing of the memory. */
+ * mutation: queue-send/message/active.c: m->known says nothing of the memory.
+ */
 Test(told_files, D22_are_looked_at_where_an_inode_number_may_come_again)
 {
 	const uint64_t offered = world_file(&w, "d", 1, 0);
@@ -322,7 +323,7 @@ Test(told_files, D22_are_looked_at_where_an_inode_number_may_come_again)
 	cr_expect_eq(world_where(&w, other), SPOOL_NDIRS);
 }
 
-/* mutation: queue-send/road/active.c: m->known says nothing of the first. */
+/* mutation: queue-send/message/active.c: m->known says nothing of the first. */
 Test(told_files, are_looked_at_again_when_they_came_back)
 {
 	uint64_t inode = begin("d", 1);
@@ -338,7 +339,7 @@ Test(told_files, are_looked_at_again_when_they_came_back)
 	world_is_empty(&w);
 }
 
-/* mutation: queue-send/peers/dispatch.c: needs_file() knows no content. */
+/* mutation: queue-send/agents/dispatch.c: needs_file() knows no content. */
 Test(told_files, are_opened_for_the_content)
 {
 	struct world_delivery delivery;
@@ -385,7 +386,7 @@ Test(told_files, that_are_deferred_are_read_in_the_next_attempt)
 	world_is_empty(&w);
 }
 
-/* The delivery runs without an open file. mutation: queue-send/peers/offers.c:
+/* The delivery runs without an open file. mutation: queue-send/agents/offers.c:
  * is_new() knows no deliveries. */
 Test(told_files, D22_another_message_of_the_inode_waits_for_the_delivery)
 {
@@ -411,7 +412,8 @@ Test(told_files, that_became_damaged_are_found_out_with_the_content)
 	cr_expect_eq(w.s.active, 0);
 }
 
-/* mutation: queue-send/message.c: the limit of all recipients is not there. */
+/* mutation: queue-send/state/message.c: the limit of all recipients is not
+ * there. */
 Test(told_files, D23_recipients_in_memory_are_bounded)
 {
 	uint64_t inode;

@@ -3,7 +3,8 @@
 #include "tests/unit/queue-send/world.h"
 
 #include "queue-send/operators/operators_door.h"
-#include "queue-send/road/road.h"
+#include "queue-send/message/path.h"
+#include "queue-send/backlog/backlog.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>

@@ -5,7 +5,7 @@
 #include <criterion/criterion.h>
 #include <stdio.h>
 
-#include "queue-send/peers/peers.h"
+#include "queue-send/agents/agents.h"
 #include "queue-send/schedule/schedule.h"
 
 #define LIMIT 8

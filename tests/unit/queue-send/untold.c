@@ -4,7 +4,7 @@
 #include "base/io.h"
 #include "queue-send/backlog/backlog.h"
 #include "queue-send/operators/operators.h"
-#include "queue-send/road/road.h"
+#include "queue-send/message/path.h"
 #include "spool/prepared.h"
 #include "spool/reason.h"
 
@@ -56,7 +56,7 @@ fail_all(const char *format, uint32_t n)
 
 /* ---- the rate ---- */
 
-/* mutation: queue-send/pure/told.c: told_wait() always answers 0. */
+/* mutation: queue-send/state/told.c: told_wait() always answers 0. */
 Test(untold, C9_reports_above_the_rate_go_later)
 {
 	uint64_t late, report;
@@ -243,7 +243,7 @@ Test(untold, D38_what_can_never_be_reported_is_kept_where_it_is_found)
 	mend_reasons(inode);
 }
 
-/* mutation: queue-send/backlog/found.c: age_is_known() asks for no age. */
+/* mutation: queue-send/walks/found.c: age_is_known() asks for no age. */
 Test(untold, D38_what_todo_proc_can_never_read_is_kept_where_it_is_found)
 {
 	struct timespec times[2] = { { .tv_nsec = UTIME_NOW },
@@ -286,7 +286,8 @@ act(enum spool_act what, uint64_t inode)
 	return world_act(&w, what, inode, &running);
 }
 
-/* mutation: queue-send/road/leave.c: FATE_HELD and FATE_DELETED tell nothing.
+/* mutation: queue-send/message/leave.c: FATE_HELD and FATE_DELETED tell
+ * nothing.
  */
 Test(untold, D38_failures_before_an_act_are_told)
 {

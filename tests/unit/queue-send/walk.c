@@ -99,7 +99,7 @@ walk(enum walk_kind kind)
 	world_run(&w);
 }
 
-/* mutation: queue-send/backlog/walk.c: walk_next() reads in the loop. */
+/* mutation: queue-send/disk/walk.c: walk_next() reads in the loop. */
 Test(walk, D25_nothing_waits_for_a_directory_that_is_read_slowly)
 {
 	uint64_t inode = lay(SPOOL_DEFERRED);
@@ -136,7 +136,7 @@ Test(walk, D43_files_of_a_walk_are_opened_by_the_thread_alone)
 	cr_expect_eq(world_where(&w, inode), SPOOL_HOLD);
 }
 
-/* mutation: queue-send/backlog/walk.c: read_part() has no end but that of a
+/* mutation: queue-send/disk/walk.c: read_part() has no end but that of a
  * part. */
 Test(walk, D23_a_walk_goes_over_all_files_in_parts)
 {
@@ -246,7 +246,7 @@ hand_over(const char *queues, uint32_t len)
 
 /* The thread is with a part of a walk when the end of the queue begins and is
  * over: each time another walk begins behind it.
- * mutation: queue-send/backlog/walk.c: ended() takes any part for its own;
+ * mutation: queue-send/disk/walk.c: ended() takes any part for its own;
  * queue-send/backlog/deferred.c: deferred_pause() wants nothing. */
 Test(walk, D25_a_walk_goes_on_after_an_evacuation)
 {
@@ -266,8 +266,8 @@ Test(walk, D25_a_walk_goes_on_after_an_evacuation)
 	cr_expect_not_null(due_find(&w.s.due, inode));
 }
 
-/* mutation: queue-send/road/evacuate.c: pass() takes no end of a directory for
- * one that is being read. */
+/* mutation: queue-send/evacuation/evacuate.c: pass() takes no end of a
+ * directory for one that is being read. */
 Test(walk, D43_nothing_waits_for_the_directories_of_a_queue_that_ends)
 {
 	const struct spool_owner owner = { getuid(), getuid(), getgid(),

@@ -5,10 +5,10 @@
 #include "base/io.h"
 #include "log/log.h"
 #include "queue-send/backlog/backlog.h"
-#include "queue-send/other_queue.h"
-#include "queue-send/peers/peers.h"
-#include "queue-send/road/road.h"
-#include "queue-send/operators/rules.h"
+#include "queue-send/disk/other_queue.h"
+#include "queue-send/agents/agents.h"
+#include "queue-send/message/path.h"
+#include "queue-send/rules/rules.h"
 #include "site/shared.h"
 
 #include <criterion/criterion.h>

@@ -1,0 +1,80 @@
+#include "queue-send/message/path.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#define LEAVING_MAX 64 /* under way */
+
+bool
+move_is_under_way(const struct message *m)
+{
+	return m->list == LIST_ENTERING_INCOMING ||
+	    m->list == LIST_ENTERING_DEFERRED || m->list == LIST_LEAVING;
+}
+
+bool
+moves_are_full(const struct send *s)
+{
+	return s->messages.count[LIST_LEAVING] >= LEAVING_MAX;
+}
+
+static void
+end_move(struct send *s, struct move *mv)
+{
+	struct message *m = messages_find(&s->messages, mv->t.task.inode);
+
+	if (m != NULL && move_is_under_way(m))
+		mv->ended(s, m, mv);
+}
+
+/* Messages for which there was no place have the next. What becomes of them is
+ * decided anew. */
+static void
+let_more_leave(struct send *s)
+{
+	uint32_t n = s->messages.count[LIST_UNMOVED];
+	const uint32_t leaving = s->messages.count[LIST_LEAVING];
+	struct message *m;
+
+	for (; n > 0 && leaving + n > LEAVING_MAX; n--)
+		;
+	for (; n > 0; n--) {
+		m = messages_first(&s->messages, LIST_UNMOVED);
+		messages_put(&s->messages, m, LIST_FINISHED);
+	}
+}
+
+static void
+ended(void *send, struct sync_task *task)
+{
+	struct send *s = send;
+
+	end_move(s, (struct move *)(void *)task);
+	sync_task_free(task);
+	let_more_leave(s);
+}
+
+/* All that the move owns is the copy's from here on. Without memory the loop
+ * moves the file. */
+void
+move_begin(
+    struct send *s, struct message *m, enum message_list list, struct move *mv)
+{
+	struct move *copy = malloc(sizeof(*copy));
+
+	sync_task_init(&mv->t.task, move_task_work, move_task_drop, ended);
+	mv->t.task.inode = m->inode;
+	mv->t.id = message_queue_id(m);
+	mv->t.sp = &s->sp;
+	mv->t.from = (enum spool_dir)m->dir;
+	mv->t.fd = -1;
+	messages_put(&s->messages, m, list);
+	if (copy != NULL) {
+		*copy = *mv;
+		disk_do(s, DISK_MOVE, &copy->t.task);
+		return;
+	}
+	mv->t.task.error = move_task_work(&mv->t.task);
+	mv->ended(s, m, mv);
+	move_task_drop(&mv->t.task);
+}

@@ -1,0 +1,202 @@
+#include "queue-send/message/record_task.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+
+#include "spool/prepared.h"
+#include "spool/reason.h"
+
+int
+record_add_reason(const struct record *r)
+{
+	const struct reason reason = {
+		.index = r->report.index,
+		.when_wall = r->when_wall,
+		.dsn = r->report.dsn,
+		.relay = r->report.relay,
+		.address = r->report.address,
+		.text = r->report.text,
+	};
+
+	return reason_add(r->sp, SPOOL_BOUNCE, r->inode, &reason);
+}
+
+/* An expansion marks its recipient by itself, and may die before it says so:
+ * its messages are on their way, whatever is reported. */
+static bool
+is_marked_done(const struct record *r)
+{
+	struct queue_rcpt rcpt;
+
+	return r->fd >= 0 &&
+	    queue_file_rcpt(r->fd, &r->file, r->report.offset, r->report.index,
+		&rcpt) == 0 &&
+	    rcpt.mark == RCPT_DONE;
+}
+
+static void
+pass_as_sent(struct record *r)
+{
+	r->report.outcome = AGENT_SENT;
+	r->report.dsn = "2.0.0";
+	r->report.text = "expanded by an agent that died before it said so";
+	r->report.expired = false;
+}
+
+/* No recipient fails without its reason on disk. True: the mark may follow. */
+static bool
+has_reason(struct record *r)
+{
+	if (r->report.outcome == AGENT_SENT || r->has_reason)
+		return true;
+	if (is_marked_done(r)) {
+		pass_as_sent(r);
+		return true;
+	}
+	r->reason_error = record_add_reason(r);
+	r->has_reason = r->reason_error == 0;
+	return r->has_reason;
+}
+
+static int
+mark(struct record *r)
+{
+	if (r->fd < 0) /* removed by hand: there is nothing to mark */
+		return r->fd == -ENOENT ? 0 : r->fd;
+	return r->report.outcome == AGENT_SENT
+	    ? success_mark(r)
+	    : queue_file_mark(r->sp->sys, r->fd, r->report.offset, RCPT_FAILED);
+}
+
+static void
+write_both(struct record *r)
+{
+	if (has_reason(r))
+		r->error = mark(r);
+}
+
+/* The lock of the message: no expansion marks it meanwhile. A child that was
+ * killed may live on for a while, in a call that nothing ends. */
+static void
+write_locked(struct record *r)
+{
+	r->is_locked =
+	    r->locks && r->fd >= 0 && prepared_lock(r->fd) == -EAGAIN;
+	if (r->is_locked)
+		return;
+	write_both(r);
+	if (r->locks && r->fd >= 0)
+		(void)r->sp->sys->flock(r->fd, LOCK_UN);
+}
+
+static void
+write_deferrals(struct record *r)
+{
+	const struct reason_attempt attempt = { r->reasons, r->begins_defer,
+		r->first };
+
+	r->reason_error = reason_add_attempt(r->sp, r->inode, &attempt);
+}
+
+/* The reason, which may be all, and the mark. */
+static void
+write_result(struct record *r)
+{
+	const bool opens = r->fd < 0;
+
+	/* Also where nothing is written: the next record does not begin. */
+	if (r->begins)
+		(void)reason_clear(r->sp, SPOOL_BOUNCE, r->inode);
+	r->begins = false;
+	if (r->unmarked) {
+		r->reason_error = record_add_reason(r);
+		return;
+	}
+	if (opens)
+		r->fd = spool_open_file(r->sp, SPOOL_ACTIVE, r->inode, O_RDWR);
+	write_locked(r);
+	if (opens && r->fd >= 0)
+		r->sp->sys->close(r->fd);
+	if (opens)
+		r->fd = -1;
+}
+
+void
+record_work(struct record *r)
+{
+	r->error = r->reason_error = 0;
+	if (r->reasons != NULL)
+		write_deferrals(r);
+	else
+		write_result(r);
+}
+
+/* ---- the task ---- */
+
+int
+record_task_work(struct sync_task *task)
+{
+	struct record_task *t = (struct record_task *)(void *)task;
+	struct record *r;
+
+	STAILQ_FOREACH (r, &t->records, link)
+		record_work(r);
+	return 0;
+}
+
+void
+record_task_drop(struct sync_task *task)
+{
+	struct record_task *t = (struct record_task *)(void *)task;
+	struct record *r;
+
+	while ((r = STAILQ_FIRST(&t->records)) != NULL) {
+		STAILQ_REMOVE_HEAD(&t->records, link);
+		record_free(r);
+	}
+}
+
+/* ---- copies ---- */
+
+static const char *
+keep_string(char **at, const char *string)
+{
+	const size_t size = strlen(string) + 1;
+	char *copy = *at;
+
+	memcpy(copy, string, size);
+	*at += size;
+	return copy;
+}
+
+void
+record_free(struct record *r)
+{
+	if (r->reasons != NULL)
+		buf_done(r->reasons);
+	free(r->reasons);
+	free(r);
+}
+
+struct record *
+record_copy(const struct record *r)
+{
+	const struct report *from = &r->report;
+	const size_t strings = strlen(from->address) + strlen(from->dsn) +
+	    strlen(from->relay) + strlen(from->text) + 4;
+	struct record *copy = malloc(sizeof(*copy) + strings);
+	char *at;
+
+	if (copy == NULL)
+		return NULL;
+	*copy = *r;
+	at = (char *)(copy + 1);
+	copy->report.address = keep_string(&at, from->address);
+	copy->report.dsn = keep_string(&at, from->dsn);
+	copy->report.relay = keep_string(&at, from->relay);
+	copy->report.text = keep_string(&at, from->text);
+	return copy;
+}

@@ -1,0 +1,489 @@
+#include "queue-send/message/path.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "log/log.h"
+
+#define EXPIRED_DSN  "4.4.7"
+#define EXPIRED_TEXT "delivery time expired"
+#define GIVEN_UP     "expired by an operator"
+
+/* Deliveries whose marks a death of the process would lose. */
+#define RECORDS_MAX  1024
+
+/* ---- one recipient ---- */
+
+/* The mark is on disk: the result is logged and counted. */
+static void
+tell(struct send *s, struct message *m, const struct report *r)
+{
+	delivery_log(s, m, r);
+	switch (r->outcome) {
+	case AGENT_SENT:
+		m->settled++;
+		s->counters.delivered++;
+		s->counters.bytes_delivered += m->file.content_len;
+		break;
+	case AGENT_FAILED:
+		m->settled++;
+		m->failed++;
+		if (r->expired)
+			s->counters.expired++;
+		else
+			s->counters.failed++;
+		break;
+	case AGENT_DEFERRED:
+	case AGENT_NOUTCOMES:
+		m->deferred++;
+		s->counters.deferred++;
+		break;
+	}
+	s->pub.changed = true;
+}
+
+static void
+defer(struct send *s, struct message *m, struct report *r)
+{
+	const int error = reasons_add(s, m, r);
+
+	r->outcome = AGENT_DEFERRED;
+	if (error < 0)
+		disk_write_failed(s, m, "write a reason", error);
+	tell(s, m, r);
+}
+
+static void
+put_off(struct send *s, struct message *m, struct report *r, const char *text)
+{
+	r->dsn = "4.3.0";
+	r->text = text;
+	r->expired = false;
+	defer(s, m, r);
+}
+
+/* No recipient fails without its reason on disk. */
+static void
+without_reason(struct send *s, struct message *m, struct record *r)
+{
+	char text[128];
+
+	disk_write_failed(s, m, "write a reason", r->reason_error);
+	snprintf(text, sizeof(text), "cannot write down why it failed: %s",
+	    strerror(-r->reason_error));
+	put_off(s, m, &r->report, text);
+}
+
+/* A reason without a mark. */
+static void
+reason_ended(struct send *s, struct message *m, const struct record *r)
+{
+	if (r->reason_error < 0)
+		disk_write_failed(s, m, "write a reason", r->reason_error);
+	if (r->reasons == NULL)
+		return;
+	m->nreasons--;
+	s->messages.kept -= r->reasons->len;
+}
+
+/* The record has ended. False: its mark is to be written later. */
+static bool
+conclude(struct send *s, struct message *m, struct record *r)
+{
+	m->succeeded |= r->succeeded;
+	if (r->unmarked || r->reasons != NULL) {
+		reason_ended(s, m, r);
+		return true;
+	}
+	if (r->is_locked) {
+		put_off(s, m, &r->report,
+		    "the expansion of the alias has not ended");
+		return true;
+	}
+	if (r->reason_error < 0 && r->report.outcome == AGENT_FAILED) {
+		without_reason(s, m, r);
+		return true;
+	}
+	if (r->reason_error < 0)
+		disk_write_failed(
+		    s, m, "write down a delivery", r->reason_error);
+	if (r->error < 0) {
+		disk_mark_failed(
+		    s, m, "record a delivery (it is kept in memory)", r->error);
+		return false;
+	}
+	sync_marked(s, m);
+	tell(s, m, &r->report);
+	return true;
+}
+
+static void
+keep_unrecorded(struct send *s, struct record *r)
+{
+	STAILQ_INSERT_TAIL(&s->unrecorded, r, link);
+	s->record_at = s->now + s->conf->error_interval;
+}
+
+/* ---- by a thread ---- */
+
+/* The file stays open until the record has ended. */
+static void
+gather(struct send *s, struct record *r)
+{
+	messages_use(&s->messages, r->message);
+	r->fd = r->message->fd;
+	STAILQ_INSERT_TAIL(&s->records.gathered, r, link);
+	s->records.count++;
+	send_wake(s);
+}
+
+static void
+one_is_done(struct send *s, struct record *r)
+{
+	struct message *m = r->message;
+
+	s->records.count--;
+	if (!conclude(s, m, r)) {
+		keep_unrecorded(s, r);
+		return;
+	}
+	m->nunrecorded--;
+	record_free(r);
+	settle_message(s, m);
+}
+
+static void
+ended(void *send, struct sync_task *task)
+{
+	struct send *s = send;
+	struct record_task *t = (struct record_task *)(void *)task;
+	struct record *r;
+
+	s->records.away = false;
+	while ((r = STAILQ_FIRST(&t->records)) != NULL) {
+		STAILQ_REMOVE_HEAD(&t->records, link);
+		one_is_done(s, r);
+	}
+	sync_task_free(task);
+}
+
+/* Without memory for a task. */
+static void
+write_here(struct send *s)
+{
+	struct record_list all = STAILQ_HEAD_INITIALIZER(all);
+	struct record *r;
+
+	STAILQ_CONCAT(&all, &s->records.gathered);
+	while ((r = STAILQ_FIRST(&all)) != NULL) {
+		STAILQ_REMOVE_HEAD(&all, link);
+		record_work(r);
+		one_is_done(s, r);
+	}
+}
+
+/* One task at a time, so that the records of a message keep their order. */
+static void
+write_gathered(struct send *s)
+{
+	struct records *p = &s->records;
+	struct record_task *t;
+
+	if (p->away || STAILQ_EMPTY(&p->gathered))
+		return;
+	t = malloc(sizeof(*t));
+	if (t == NULL) {
+		write_here(s);
+		return;
+	}
+	sync_task_init(&t->task, record_task_work, record_task_drop, ended);
+	STAILQ_INIT(&t->records);
+	STAILQ_CONCAT(&t->records, &p->gathered);
+	p->away = true;
+	disk_do(s, DISK_RECORD, &t->task);
+}
+
+bool
+results_are_full(const struct send *s)
+{
+	return s->records.count >= RECORDS_MAX;
+}
+
+bool
+results_begin_bounce(const struct send *s, const struct message *m)
+{
+	const struct record *r;
+
+	STAILQ_FOREACH (r, &s->records.gathered, link)
+		if (r->message == m && r->begins)
+			return true;
+	return false;
+}
+
+/* ---- one record ---- */
+
+/* The mark was not written, and the copy could not be had: deferred, and
+ * perhaps delivered twice. */
+static void
+no_memory(struct message *m)
+{
+	log_error("out of memory for a delivery that is not recorded");
+	message_fail(m, -ENOMEM);
+}
+
+/* In its first attempt a message has no reasons: what lies in bounce/ is
+ * another one's, and goes before the first that is written. Of a success only
+ * the thread knows whether a line is wanted. */
+static bool
+writes_bounce(const struct record *r)
+{
+	return r->report.outcome == AGENT_FAILED ||
+	    (r->file.version > QUEUE_FILE_PLAIN && r->has_sender);
+}
+
+/* A mark alone is a byte in a page that is in memory: on a disk that answers a
+ * thread would cost ten times as much. */
+static bool
+is_quick(struct send *s, const struct message *m, bool writes_reason)
+{
+	return !disk_has_threads(s, DISK_RECORD) ||
+	    (!writes_reason && m->fd >= 0 && !disk_is_slow(s));
+}
+
+static void
+gather_new(struct send *s, struct record *r)
+{
+	r->message->nunrecorded++;
+	gather(s, r);
+}
+
+static void
+do_at_once(struct send *s, struct message *m, struct record *r)
+{
+	const usec_t began = clock_mono();
+	struct record *copy;
+
+	(void)disk_open(s, m);
+	r->fd = m->fd;
+	record_work(r);
+	disk_waited(s, began);
+	if (conclude(s, m, r))
+		return;
+	copy = record_copy(r);
+	if (copy == NULL) {
+		no_memory(m);
+		return;
+	}
+	m->nunrecorded++;
+	keep_unrecorded(s, copy);
+}
+
+/* Nothing of it is to be delivered, tried again or told, but for this one: by
+ * the count of the file as well, which an offer may have got wrong. An
+ * expansion marks its recipient by itself, and looks at the mark. */
+static bool
+is_last(const struct message *m, const struct record *r)
+{
+	return r->report.outcome == AGENT_SENT &&
+	    r->report.kind != AGENT_ALIAS && m->fate == FATE_OPEN &&
+	    m->settled + 1 == m->pending && m->pending == m->file.rcpt_count &&
+	    m->failed == 0 && m->nunrecorded == 0 && !m->succeeded &&
+	    !message_has_unread(m);
+}
+
+static struct record
+record_of(struct send *s, struct message *m, const struct report *report)
+{
+	return (struct record){
+		.message = m,
+		.sp = &s->sp,
+		.report = *report,
+		.file = message_queue_file(m),
+		.inode = m->inode,
+		.when_wall = s->now_wall,
+		.fd = m->fd,
+		.locks = report->kind == AGENT_ALIAS && report->expired,
+		.has_sender = m->sender[0] != '\0',
+	};
+}
+
+static void
+note_begin(struct message *m, struct record *r)
+{
+	r->begins = m->first && !m->bounce_begun;
+	m->bounce_begun = true;
+}
+
+static void
+record(struct send *s, struct message *m, const struct report *report)
+{
+	struct record *copy, r = record_of(s, m, report);
+	const bool writes = writes_bounce(&r);
+
+	if (!writes && is_last(m, &r) && removal_in_place_of_mark(s, m) == 0) {
+		tell(s, m, report);
+		removal_tell(s, m);
+		return;
+	}
+	if (writes)
+		note_begin(m, &r);
+	if (is_quick(s, m, writes)) {
+		do_at_once(s, m, &r);
+		return;
+	}
+	copy = record_copy(&r);
+	if (copy != NULL)
+		gather_new(s, copy);
+	else if (m->nunrecorded == 0)
+		do_at_once(s, m, &r);
+	else
+		no_memory(m);
+}
+
+void
+results_add_reason(
+    struct send *s, struct message *m, const struct report *report)
+{
+	struct record *copy = NULL, r = record_of(s, m, report);
+
+	r.unmarked = true;
+	note_begin(m, &r);
+	if (disk_has_threads(s, DISK_RECORD))
+		copy = record_copy(&r);
+	if (copy != NULL) {
+		gather_new(s, copy);
+		return;
+	}
+	record_work(&r);
+	(void)conclude(s, m, &r);
+}
+
+int
+results_add_reasons(struct send *s, struct message *m, struct buf *reasons)
+{
+	struct record *r =
+	    disk_has_threads(s, DISK_RECORD) ? calloc(1, sizeof(*r)) : NULL;
+
+	if (r == NULL)
+		return -ENOMEM;
+	r->message = m;
+	r->sp = &s->sp;
+	r->inode = m->inode;
+	r->reasons = reasons;
+	r->begins_defer = !m->reasons_begun;
+	r->first = m->first;
+	m->reasons_begun = true;
+	m->nreasons++;
+	s->messages.kept += reasons->len;
+	gather_new(s, r);
+	return 0;
+}
+
+static void
+fail(struct send *s, struct message *m, struct report *r)
+{
+	r->outcome = AGENT_FAILED;
+	record(s, m, r);
+}
+
+/* A message that was on hold is tried before it expires: a destination that is
+ * dead does not end it. */
+static bool
+is_over(
+    const struct send *s, const struct message *m, const struct report *report)
+{
+	const usec_t age =
+	    jumps_age(&s->jumps, m->file.arrival_wall, s->now_wall);
+
+	if (m->expires)
+		return true;
+	return s->now >= s->expire_after && !(report->untried && m->owed) &&
+	    retry_expired(&s->retry, age, m->sender[0] == '\0');
+}
+
+void
+results_apply(struct send *s, struct message *m, const struct report *report)
+{
+	char text[AGENT_TEXT_MAX + sizeof(GIVEN_UP) + 32];
+	struct report r = *report;
+
+	m->tried |= !r.untried && !r.ours;
+	m->passed_over |= r.untried;
+	if (r.outcome == AGENT_DEFERRED && !r.ours && is_over(s, m, &r)) {
+		snprintf(text, sizeof(text), "%s: %s %s",
+		    m->expires ? GIVEN_UP : EXPIRED_TEXT, r.dsn, r.text);
+		r.dsn = EXPIRED_DSN;
+		r.text = text;
+		r.expired = true;
+		fail(s, m, &r);
+	} else if (r.outcome == AGENT_FAILED) {
+		fail(s, m, &r);
+	} else if (r.outcome == AGENT_SENT) {
+		record(s, m, &r);
+	} else {
+		defer(s, m, &r);
+	}
+}
+
+/* ---- results without their marks ---- */
+
+static void
+retry_unrecorded(struct send *s)
+{
+	struct record_list again = STAILQ_HEAD_INITIALIZER(again);
+	struct record *r;
+
+	STAILQ_CONCAT(&again, &s->unrecorded);
+	while ((r = STAILQ_FIRST(&again)) != NULL) {
+		STAILQ_REMOVE_HEAD(&again, link);
+		gather(s, r);
+	}
+	s->record_at = s->now + s->conf->error_interval;
+}
+
+static void
+drop_all(struct record_list *records)
+{
+	struct record *r;
+
+	while ((r = STAILQ_FIRST(records)) != NULL) {
+		STAILQ_REMOVE_HEAD(records, link);
+		record_free(r);
+	}
+}
+
+void
+results_done(struct send *s)
+{
+	drop_all(&s->records.gathered);
+	drop_all(&s->unrecorded);
+}
+
+void
+results_init(struct send *s)
+{
+	STAILQ_INIT(&s->records.gathered);
+	STAILQ_INIT(&s->unrecorded);
+}
+
+usec_t
+results_work(struct send *s)
+{
+	usec_t next = USEC_NEVER;
+
+	if (s->health.read_only) {
+		write_gathered(s);
+		return USEC_NEVER;
+	}
+	if (!STAILQ_EMPTY(&s->unrecorded)) {
+		if (s->now >= s->record_at)
+			retry_unrecorded(s);
+		else
+			next = s->record_at;
+	}
+	write_gathered(s);
+	return next;
+}

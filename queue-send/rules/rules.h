@@ -1,0 +1,63 @@
+/* queue-send/rules/rules.h - rules that put mail on hold before an attempt
+ * (docs/QCTL.md, "Rules").
+ *
+ *	rules.c       which message is held, and its note
+ *	rules_file.c  QUEUE_BASE/rules/hold, read and written by a thread
+ *
+ * QUEUE_BASE may be a disk that hangs, and another than that of the queue: the
+ * loop never waits for it. Rules that cannot be read leave those that are in
+ * force, and mail goes on.
+ */
+#ifndef QUEUE_SEND_RULES_RULES_H
+#define QUEUE_SEND_RULES_RULES_H
+
+#include "ipc/msg.h"
+#include "queue-send/state/send.h"
+#include "spool/hold_note.h"
+
+struct message;
+struct queue_rcpt;
+
+/* True: the message is to be held, by a rule that fits this recipient. Its note
+ * is written by its move, if the rule is in force then. transport NULL: no
+ * route. */
+bool rules_hold(struct send *s, struct message *m,
+    const struct queue_rcpt *rcpt, const char *transport, const char *nexthop);
+/* The note of a message that an operator holds by a rule. -ESRCH: no such rule
+ * is in force. */
+int rules_note(struct send *s, uint32_t rule, struct hold_note *ret_note);
+bool rules_are_over(const struct send *s, uint32_t rule);
+/* The note is on disk. */
+void
+rules_noted(struct send *s, struct message *m, const struct hold_note *note);
+
+/* ---- rules_file.c ---- */
+
+/* The first reading begins. -ENOMEM. */
+void rules_init(struct send *s);
+void rules_done(struct send *s);
+/* The file is looked at each ten seconds. */
+usec_t rules_work(struct send *s);
+/* The file is looked at now. */
+void rules_try_again(struct send *s);
+/* Mail that is to be looked at waits until the file was read first, and not
+ * longer than this; 0: it was. */
+usec_t rules_wait(const struct send *s);
+
+/* An operator's request, answered when the disk has answered: by this function,
+ * with 0 or -errno of hold_rules_change() or hold_rules_read(), and the number
+ * of the rule. */
+struct rules_asker {
+	void (*answer)(struct send *s, const struct rules_asker *by, int error,
+	    uint32_t number);
+	uint64_t operator, serial;
+	uid_t uid;
+};
+/* -EAGAIN: too many wait; -EINVAL: no rule; -ENOMEM. The answer does not come
+ * then. */
+int rules_add(
+    struct send *s, const struct rules_asker *by, const struct msg_RULE_ADD *f);
+int rules_drop(struct send *s, const struct rules_asker *by, uint32_t number);
+int rules_read(struct send *s, const struct rules_asker *by);
+
+#endif
