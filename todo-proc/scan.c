@@ -5,15 +5,18 @@
 
 #include "log/log.h"
 
-#define SCAN_SHARE 10 /* at most one tenth of the time */
+#define SCAN_SHARE 10
 #define SHORT_WAIT USEC_PER_SEC
 
 struct bounds {
 	usec_t least, most;
 };
 
-/* The time between two scans. A user waits for a drop, and on a busy disk a
- * scan takes long: so the most is small. Files in incoming/ have doorbells. */
+/* The time between two scans is SCAN_SHARE times the length of the last scan,
+ * within these bounds. A user waits for a drop, and on a busy disk a scan takes
+ * long: so the upper bound of maildrop/ is small, and scans may take most of
+ * the time of one thread while drops come. Files in incoming/ have doorbells.
+ */
 static const struct bounds drop_gap = { 5 * USEC_PER_MSEC,
 	100 * USEC_PER_MSEC };
 static const struct bounds incoming_gap = { 100 * USEC_PER_MSEC,
@@ -89,11 +92,11 @@ gap_after(const struct todo *t, const struct todo_scan *s)
 {
 	const struct bounds *gap =
 	    s == &t->maildrop ? &drop_gap : &incoming_gap;
-	const usec_t time = (t->now - s->started_at) * SCAN_SHARE;
+	const usec_t wanted = (t->now - s->started_at) * SCAN_SHARE;
 
-	return time < gap->least ? gap->least
-	    : time < gap->most   ? time
-				 : gap->most;
+	if (wanted < gap->least)
+		return gap->least;
+	return wanted < gap->most ? wanted : gap->most;
 }
 
 static void

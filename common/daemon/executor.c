@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <event2/event.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "log/log.h"
 
@@ -51,6 +50,7 @@ start_lane(struct executor *x, struct lane *lane)
 	lane->executor = x;
 	if (kind->threads == 0)
 		return 0;
+	ASSERT(kind->share_least > 0);
 	r = sync_pool_new(x->owner.sys, kind->threads, &lane->pool);
 	if (r < 0)
 		return r;
@@ -78,12 +78,11 @@ executor_new(const struct executor_owner *owner,
 		x->lanes[i].kind = kinds[i];
 		r = start_lane(x, &x->lanes[i]);
 	}
-	if (r < 0) {
-		log_error("cannot start threads: %s; raise the limit on "
-			  "processes (TasksMax= of the unit)",
-		    strerror(-r));
+	if (r == -EAGAIN)
+		log_error("cannot start a thread: raise the limit on "
+			  "processes (TasksMax= of the unit)");
+	if (r < 0)
 		(void)executor_free(&x);
-	}
 	*ret = x;
 	return r;
 }

@@ -34,14 +34,14 @@ struct executor_owner {
 	struct event_base *base;
 	const struct spool_sys *sys;
 	void *arg;
-	/* Called before ended() of tasks: reads the clocks, and has the loop
-	 * make a turn. */
+	/* Called before ended() of tasks that threads have done: reads the
+	 * clocks, and has the loop make a turn. */
 	void (*woken)(void *arg);
 };
 
-/* Starts the first thread of each kind, so that executor_do() cannot fail.
- * kinds: n of them, copied. -ENOMEM; -EAGAIN: a thread cannot be started, as
- * the log says. */
+/* Starts the first thread of each kind that has threads, so that executor_do()
+ * cannot fail. kinds: n of them, copied. -errno; of -EAGAIN, for want of a
+ * thread, the log has the remedy. */
 int executor_new(const struct executor_owner *owner,
     const struct executor_kind kinds[], unsigned n, struct executor **ret);
 /* False: a thread that hangs with files of this queue was left behind

@@ -14,7 +14,11 @@ daemon_take_queue(const struct daemon *d, struct spool *ret_sp)
 	int lock, r = spool_open(ret_sp, &spool_sys_real, base, d->queue);
 
 	if (r < 0) {
-		log_error("%s/queue%u: %s", base, d->queue, spool_error(r));
+		if (r == -EMEDIUMTYPE) /* the text has the path */
+			log_error("%s", spool_error(r));
+		else
+			log_error(
+			    "%s/queue%u: %s", base, d->queue, strerror(-r));
 		return r;
 	}
 	lock = spool_lock(ret_sp, d->ops->name, true);

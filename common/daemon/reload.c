@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "log/log.h"
 #include "daemon/executor.h"
+#include "log/log.h"
 
 #define OLD_STAYS "the old configuration stays in force"
 
@@ -150,7 +150,9 @@ make_executor(struct daemon *d)
 {
 	const struct executor_owner owner = { d->base, &spool_sys_real, d,
 		woken };
-	const struct executor_kind kind = { .threads = d->ops->read != NULL };
+	const struct executor_kind kind = { .threads = d->ops->read != NULL,
+		.share_least = 1,
+		.share_most = 1 };
 
 	return d->reload.executor != NULL
 	    ? 0
@@ -161,17 +163,14 @@ void
 daemon_reload(struct daemon *d)
 {
 	struct reading *t;
-	int r;
 
 	if (d->reload.away) {
 		d->reload.again = true;
 		return;
 	}
-	r = make_executor(d);
-	t = r == 0 ? calloc(1, sizeof(*t)) : NULL;
+	t = calloc(1, sizeof(*t));
 	if (t == NULL) {
-		log_error(
-		    "reload: %s: " OLD_STAYS, strerror(r < 0 ? -r : ENOMEM));
+		log_error("reload: %s: " OLD_STAYS, strerror(ENOMEM));
 		return;
 	}
 	sync_task_init(&t->task, read_all, drop, on_ended);
@@ -179,7 +178,13 @@ daemon_reload(struct daemon *d)
 	t->path = d->conf_path;
 	t->old = d->conf;
 	d->reload.away = true;
-	executor_do(d->reload.executor, 0, &t->task);
+	if (make_executor(d) == 0) {
+		executor_do(d->reload.executor, 0, &t->task);
+		return;
+	}
+	/* All programs of an instance have one configuration. */
+	sync_task_run(&spool_sys_real, &t->task);
+	on_ended(d, &t->task);
 }
 
 void
@@ -194,5 +199,5 @@ daemon_flush(struct daemon *d)
 bool
 daemon_reload_done(struct daemon *d)
 {
-	return !d->reload.away && executor_free(&d->reload.executor);
+	return executor_free(&d->reload.executor);
 }

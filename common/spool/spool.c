@@ -44,15 +44,12 @@ static _Thread_local char layout_error[SPOOL_ERROR_MAX];
 /* The marker is written last: a queue with a marker has all directories. One
  * without them was made by a development version, or lost them. */
 static int
-refuse_dirs(const char *what, const char *name)
+refuse_dirs(const char *what, const char *name, const char *remedy)
 {
 	static _Thread_local char text[256];
 
 	snprintf(text, sizeof(text),
-	    "%s directory %s/; nothing was changed: put back a directory that "
-	    "was lost; deliver mail of a development version with the "
-	    "qscheduler that made it",
-	    what, name);
+	    "%s directory %s/; nothing was changed: %s", what, name, remedy);
 	format_refused(text);
 	return -EMEDIUMTYPE;
 }
@@ -67,8 +64,9 @@ open_dir(struct spool *sp, enum spool_dir dir)
 
 	if (fstatat(sp->fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return errno == EACCES ? 0
-		    : errno == ENOENT  ? refuse_dirs("there is no", name)
-				       : -errno;
+		    : errno == ENOENT
+		    ? refuse_dirs("there is no", name, "put back the directory")
+		    : -errno;
 	sp->owner[dir] = st.st_uid;
 	if (faccessat(sp->fd, name, X_OK, AT_EACCESS) < 0)
 		return errno == EACCES ? 0 : -errno;
@@ -104,7 +102,9 @@ open_dirs(struct spool *sp, unsigned dirs)
 		if ((dirs & SPOOL_DIR_BIT(dir)) != 0)
 			r = open_dir(sp, dir);
 	if (r == 0 && faccessat(sp->fd, OLD_MAILDROP, F_OK, 0) == 0)
-		r = refuse_dirs("there is an old", OLD_MAILDROP);
+		r = refuse_dirs("there is an old", OLD_MAILDROP,
+		    "deliver its mail with the qscheduler that made it, then "
+		    "remove it");
 	if (r == 0 && fstat(sp->fd, &st) < 0)
 		r = -errno;
 	/* Only the owner may enter: one user runs the instance. */

@@ -176,7 +176,8 @@ run_thread(void *arg)
 	return NULL;
 }
 
-/* The loop of the process takes the signals. With the lock held. */
+/* The loop of the process takes the signals. With the lock held, or before the
+ * first task. */
 static int
 start_thread(struct sync_pool *p)
 {

@@ -106,6 +106,9 @@ settle(struct queue *q, const struct base_facts *facts, enum verdict verdict)
 		return;
 	}
 	q->first_check = FIRST_DONE;
+	/* The queue is drained, and retires, when the fault is over. */
+	if (!facts->wanted)
+		retirement_begin(q, "not among those wanted", clock_mono());
 	(void)base_describe_lost(q->all->base, q->number, facts, &error);
 	queue_fault(q, buf_str(&error));
 	buf_done(&error);

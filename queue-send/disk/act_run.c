@@ -103,7 +103,7 @@ act_run(struct send *s, struct act_task *t)
 	TAILQ_INSERT_TAIL(&s->acts.list, t, on);
 	s->acts.count++;
 	s->acts.own += t->by.answer == NULL;
-	if (s->acts.count == 1) /* look_work() looks from now on */
+	if (s->acts.count == 1) /* disk_look() looks from now on */
 		send_wake(s);
 	disk_do(s, t->message != NULL ? DISK_RECORD : DISK_ACT, &t->task);
 	return ACT_UNDER_WAY;

@@ -3,7 +3,7 @@
  * A thread reads a part of a directory, with the times of its files, while the
  * loop does other things; then the loop deals with what was found. A file may
  * have moved by then, as it may between readdir() and anything else. On a file
- * system in memory, and when no thread can be had, the loop reads. */
+ * system in memory the loop reads. */
 #ifndef QUEUE_SEND_DISK_WALK_H
 #define QUEUE_SEND_DISK_WALK_H
 

@@ -84,7 +84,9 @@ pause_target(struct send *s, struct targets *ts, struct target *t, int error)
 		    t->queue,
 		    error == -ESHUTDOWN    ? "it is sealed"
 			: error == -ESTALE ? "its directory is gone"
-					   : strerror(-error));
+			: error == -EMEDIUMTYPE
+			? "it has another layout, or a directory is missing"
+			: strerror(-error));
 }
 
 static bool

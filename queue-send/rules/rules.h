@@ -33,7 +33,7 @@ rules_noted(struct send *s, struct message *m, const struct hold_note *note);
 
 /* ---- rules_file.c ---- */
 
-/* The first reading begins. -ENOMEM. */
+/* The first reading begins. */
 void rules_init(struct send *s);
 void rules_done(struct send *s);
 /* The file is looked at each ten seconds. */

@@ -26,8 +26,9 @@ ended(void *send, struct sync_task *task)
 
 	report_task_count(s, t);
 	report_task_say_made(s, t);
-	s->reports.warns = t->task.error == 0 && t->left &&
-	    tell(s, &t->id, &(struct told_to){ t->uid, t->to });
+	s->reports.warns = false;
+	if (t->task.error == 0 && t->left)
+		(void)tell(s, &t->id, &(struct told_to){ t->uid, t->to });
 	send_wake(s);
 	sync_task_free(task);
 }
@@ -52,6 +53,7 @@ tell(struct send *s, const struct queue_id *id, const struct told_to *to)
 	snprintf(t->to, sizeof(t->to), "%s", to->address);
 	t->uid = to->uid;
 	s->reports.tasks++;
+	s->reports.warns = true;
 	told_count(&s->reports.told, to, limit, s->now);
 	disk_do(s, DISK_REPORT, &t->task);
 	return true;

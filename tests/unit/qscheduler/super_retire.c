@@ -239,6 +239,24 @@ Test(super_retire, P20_a_retired_directory_of_another_layout_is_seen)
 	cr_expect_eq(stage_stop(), 0);
 }
 
+/* mutation: qscheduler/queues/inventory.c: settle() does not ask wanted. */
+Test(super_retire, P20_a_queue_that_is_not_wanted_is_drained_after_its_fault)
+{
+	char aside[128];
+
+	start("-s", "queue_count = 2\nqueue_max = 2\n");
+	cr_assert_eq(stage_stop(), 0);
+	snprintf(aside, sizeof(aside), "%s", path_of("aside"));
+	cr_assert_eq(rename(path_of("queue2/prepared"), aside), 0);
+	start("-s", "queue_count = 1\nqueue_max = 2\n");
+	wait_state(2, QUEUE_STATE_DISABLED);
+	cr_assert_eq(rename(aside, path_of("queue2/prepared")), 0);
+	kill(stage()->pid, SIGHUP);
+	stage_wait_log("queue 2 is retired");
+	wait_state(2, QUEUE_STATE_NONE);
+	cr_expect_eq(stage_stop(), 0);
+}
+
 /* ---- a supervisor that died in the midst of it ---- */
 
 Test(super_retire, P2_a_mark_that_was_set_means_nothing_at_the_start)
