@@ -10,9 +10,8 @@
 #include "config/conf.h"
 #include "ipc/trace.h"
 #include "qctl/act/act.h"
-#include "qctl/show/show.h"
-#include "qctl/show/sites.h"
 #include "qctl/routing/rules.h"
+#include "qctl/show/show.h"
 #include "qctl/show/sites.h"
 #include "spool/hold_note.h"
 

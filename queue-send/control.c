@@ -14,6 +14,7 @@
 #include "queue-send/message/path.h"
 #include "queue-send/rules/rules.h"
 #include "queue-send/schedule/schedule.h"
+#include "queue-send/evacuation/evacuation.h"
 #include "spool/waiting.h"
 
 /* ---- start ---- */

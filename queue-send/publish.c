@@ -8,6 +8,7 @@
 #include "log/log.h"
 #include "queue-send/message/path.h"
 #include "queue-send/control.h"
+#include "queue-send/evacuation/evacuation.h"
 
 /* Injectors go by the page for as long: a burst must not all go to the queue
  * that was idle when it began. */

@@ -9,6 +9,7 @@
 #include "queue-send/rules/rules.h"
 #include "queue-send/schedule/schedule.h"
 #include "queue-send/walks/walks.h"
+#include "queue-send/evacuation/evacuation.h"
 
 /* Files that are still to be moved or removed. */
 static uint32_t

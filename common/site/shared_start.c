@@ -252,8 +252,9 @@ shared_new_alone(const struct shared_params *params, uint32_t slots,
 {
 	int r = shared_new(params, seed, ret_shared);
 
-	if (r == 0)
-		r = attach_alone(*ret_shared, slots);
+	if (r < 0)
+		return r;
+	r = attach_alone(*ret_shared, slots);
 	if (r < 0)
 		shared_free(ret_shared);
 	return r;

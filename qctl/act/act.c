@@ -170,6 +170,8 @@ static const struct error_text of_message[] = {
 	{ -EBUSY,
 	    "the mail of this queue goes to other queues, or it stops: try "
 	    "again" },
+	{ -EMEDIUMTYPE,
+	    "the other queue has another layout, or a directory is missing" },
 };
 
 static const struct error_text of_queue[] = {

@@ -101,7 +101,8 @@ int place_open(const struct check *c, struct place *p);
 int copies_note(struct check *c, const struct place *p,
     const struct queue_file *file, uint32_t advanced);
 void copies_judge(struct check *c);
-/* A message that was accepted as this one, whatever its inode is now; NULL. */
+/* Behind copies_judge(): the message that was accepted as this one, whatever
+ * its inode is now, and that is kept; NULL: none. */
 const struct seen *
 copies_find(const struct check *c, const struct queue_id *id);
 

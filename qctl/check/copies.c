@@ -120,20 +120,23 @@ copies_judge(struct check *c)
 	}
 }
 
-static int
-by_key(const void *a, const void *b)
-{
-	return compare_keys(a, b);
-}
-
+/* Of equal messages the first is the one that is kept. */
 const struct seen *
 copies_find(const struct check *c, const struct queue_id *id)
 {
 	const struct seen key = { .arrival_wall = id->arrival_wall,
 		.queue = id->queue,
 		.nonce = id->nonce };
+	size_t low = 0, high = c->nseen, middle;
 
-	return c->nseen == 0
-	    ? NULL
-	    : bsearch(&key, c->seen, c->nseen, sizeof(key), by_key);
+	while (low < high) {
+		middle = low + (high - low) / 2;
+		if (compare_keys(&c->seen[middle], &key) < 0)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low < c->nseen && compare_keys(&c->seen[low], &key) == 0
+	    ? &c->seen[low]
+	    : NULL;
 }

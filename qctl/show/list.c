@@ -68,6 +68,7 @@ add_row(struct rows *r, const struct message *m)
 	    whole ? m->file.content_len : m->file_size, when);
 	out_clean(&r->out, sender, ADDRESS_MAX);
 	out_str(&r->out, "\n");
+	out_take_error(&r->out, &id);
 	out_done(&id);
 }
 
@@ -96,6 +97,8 @@ add_recipient(const struct recipient *one, void *arg)
 		add_reason(r);
 	out_reset(&r->last);
 	out_str(&r->last, buf_str(&r->reason.text));
+	out_take_error(&r->out, &r->reason);
+	out_take_error(&r->out, &r->last);
 	out_printf(&r->out, "%60s", "");
 	out_clean(&r->out, one->rcpt->address, ADDRESS_MAX);
 	out_str(&r->out, "\n");

@@ -63,6 +63,7 @@ add_place(struct page *p, const struct message *m)
 		out_printf(&path, "%" PRIu64 "/", m->inode % m->sp->split);
 	out_str(&path, m->name);
 	add_field(p, "File", buf_str(&path.text));
+	out_take_error(&p->out, &path);
 	out_done(&path);
 }
 

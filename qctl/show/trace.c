@@ -51,6 +51,7 @@ trace_add_member(struct out *out, const char *name, const struct msg_str *value)
 
 	out_printf(&text, "%.*s", (int)value->len, value->data);
 	out_member(out, name, buf_str(&text.text));
+	out_take_error(out, &text);
 	out_done(&text);
 }
 

@@ -85,6 +85,12 @@ out_member(struct out *o, const char *name, const char *value)
 	out_json(o, value);
 }
 
+void
+out_take_error(struct out *o, const struct out *piece)
+{
+	note_error(o, piece->error);
+}
+
 int
 out_send(struct out *o, struct worker *w)
 {

@@ -24,6 +24,8 @@ void out_span(struct out *o, usec_t span);
 void out_json(struct out *o, const char *s);
 /* `, "NAME": "VALUE"'; nothing where value is NULL. */
 void out_member(struct out *o, const char *name, const char *value);
+/* The error of a piece that was put together apart is the text's. */
+void out_take_error(struct out *o, const struct out *piece);
 /* To the parent of a process of a queue. -errno. */
 int out_send(struct out *o, struct worker *w);
 void out_reset(struct out *o);

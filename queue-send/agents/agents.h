@@ -1,4 +1,4 @@
-/* queue-send/agents/agents.h - todo-proc, the agents, and the page.
+/* queue-send/agents/agents.h - todo-proc and the agents.
  *
  *	links.c         frames in, agents that come and go
  *	offers.c        todo-proc offers messages, and is asked for them

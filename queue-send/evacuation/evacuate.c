@@ -15,6 +15,7 @@
 #include "queue-send/evacuation/targets.h"
 #include "queue-send/operators/operators.h"
 #include "queue-send/disk/walk.h"
+#include "queue-send/evacuation/evacuation.h"
 
 #define FOUND_PER_TURN 100
 #define ASIDE_PER_TURN 500

@@ -7,6 +7,7 @@
 #include "base/bytes.h"
 #include "log/log.h"
 #include "queue-send/message/path.h"
+#include "queue-send/evacuation/evacuation.h"
 
 #define SAY_EVERY (60 * USEC_PER_SEC)
 

@@ -6,7 +6,7 @@
  * a way that does not wait; what is not there a thread opens and reads, and
  * then the loop does what it was about to do.
  *
- * Soft: where there is no thread or no memory the loop waits for the disk. */
+ * Soft: in a queue in memory, or without memory, the loop reads. */
 #ifndef QUEUE_SEND_MESSAGE_FETCH_H
 #define QUEUE_SEND_MESSAGE_FETCH_H
 

@@ -317,36 +317,6 @@ void recover_active(const struct spool *sp, struct recovered *done);
 int
 recover_stray(const struct spool *sp, uint64_t inode, struct queue_id *ret_id);
 
-/* ---- evacuate.c: the mail of this queue goes to other queues ----
- *
- * HAND_OVER of the supervisor (docs/SUPERVISION.md, "The end of a queue"):
- *
- *	begin   offered messages are dropped; waiting messages of active/ are
- *	        put aside (FATE_ASIDE) as soon as nothing of them runs; nothing
- *	        new starts
- *	passes  over incoming/, deferred/, active/, hold/: each file that no
- *	        process works on is moved to one of the targets, in turn
- *	end     an empty list: everything is looked for again, and delivered
- *
- * Not moved: messages that are delivered or not recorded yet, files that their
- * writer has not committed, and of incoming/ anything while a drop is being
- * copied, whose copy must be found where it was made. A target that does not
- * take files has a pause of error_interval; when all are on other file systems
- * the queue delivers its mail itself, as before. */
-
-/* So many targets are open at once, ten descriptors each; the others when one
- * of these takes nothing. */
-#define EVACUATE_OPEN 16
-
-/* HAND_OVER: begin, with other targets, or the end. -EBADMSG. */
-int evacuate_told(struct send *s, const struct msg *msg);
-usec_t evacuate_work(struct send *s);
-void evacuate_done(struct send *s);
-/* Targets that refused a file are tried now. */
-void evacuate_try_again(struct send *s);
-/* Files that the last whole pass left in incoming/. */
-uint64_t evacuate_incoming(const struct send *s);
-
 /* ---- success.c: docs/REPORTS.md, "What the sender asks for" ---- */
 
 /* Is a report to tell of this recipient, who has the message? */

@@ -3,7 +3,6 @@
 #include <errno.h>
 
 #include "queue-send/backlog/backlog.h"
-#include "queue-send/message/path.h"
 #include "queue-send/schedule/schedule.h"
 
 #define SHORTAGE_WAIT USEC_PER_SEC

@@ -4,9 +4,7 @@
  *	operators.c   connections, their frames and log (operators_door.h)
  *	operators_acts.c  frames that act (operators_door.h)
  *	acts.c        one act on one message, wherever it is
- *	holds.c       a hold with an end
  *	spread.c      a message that waits goes to another queue
- *	act_run.c     acts that threads do
  */
 #ifndef QUEUE_SEND_OPERATORS_OPERATORS_H
 #define QUEUE_SEND_OPERATORS_OPERATORS_H

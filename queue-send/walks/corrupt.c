@@ -1,6 +1,6 @@
 /* Senders of messages in corrupt/ are warned of a delay that only an operator
  * ends. */
-#include "queue-send/reports/reports.h"
+#include "queue-send/walks/walks.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -8,8 +8,8 @@
 #include <stdlib.h>
 
 #include "queue-send/disk/act_task.h"
+#include "queue-send/reports/reports.h"
 #include "queue-send/reports/report_task.h"
-#include "queue-send/walks/walks.h"
 #include "queue-send/disk/work.h"
 #include "smtp/verp.h"
 #include "spool/reason.h"

@@ -221,7 +221,7 @@ class Disks(SystemTest):
 
     @cost(10)
     def test_D42_rings_and_a_stop_are_heard_while_files_are_not_read(self):
-        """mutation: disk_do() of todo-proc/disk.c gives nothing to the pool."""
+        """mutation: disk_do() of common/daemon/executor.c gives nothing to the pool."""
         i, disk = self.prepare(queues=1, hung=1, conf={"disk_time_limit": "10m"})
         i.start_open()
         pid = child(i, "todo-proc", 1)

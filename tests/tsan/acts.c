@@ -25,6 +25,13 @@ other_queue_spool(const struct other_queue *other UNUSED)
 	abort();
 }
 
+/* The drive has a loop of its own. */
+void
+act_ended(void *send UNUSED, struct sync_task *task UNUSED)
+{
+	abort();
+}
+
 /* To hold/ with a note, from there to deferred/, and back. */
 static struct sync_task *
 next(const struct queue_id *id, const struct sync_task *before)

@@ -4,8 +4,8 @@ TSAN := $(patsubst tests/tsan/%.c,%,$(wildcard tests/tsan/*.c))
 $(TSAN:%=$(B)/tests/tsan/%): $(B)/tests/tsan/%: $(B)/tests/tsan/%.o $(LIB)
 	$(CC) $(LDFLAGS) -o $@ $(filter %.o,$^) $(LIB) $(LDLIBS)
 
-$(B)/tests/tsan/moves: $(B)/queue-send/road/move_task.o
-$(B)/tests/tsan/acts: $(B)/queue-send/operators/act_task.o
+$(B)/tests/tsan/moves: $(B)/queue-send/message/move_task.o
+$(B)/tests/tsan/acts: $(B)/queue-send/disk/act_task.o
 $(B)/tests/tsan/moves $(B)/tests/tsan/acts: $(B)/tests/tsan/drive/drive.o
 
 # The daemons as a whole instance: not part of check-tsan. The control comes

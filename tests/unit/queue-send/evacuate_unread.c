@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "queue-send/message/path.h"
+#include "queue-send/evacuation/evacuation.h"
 
 static struct world w;
 

@@ -5,13 +5,13 @@
 #include "queue-send/backlog/backlog.h"
 #include "queue-send/operators/operators.h"
 #include "queue-send/message/path.h"
+#include "queue-send/evacuation/evacuation.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <stdatomic.h>
-#include <string.h>
 #include <unistd.h>
 
 static struct world w;

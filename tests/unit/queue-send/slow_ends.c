@@ -5,6 +5,7 @@
 #include "queue-send/backlog/backlog.h"
 #include "queue-send/disk/act_task.h"
 #include "queue-send/message/path.h"
+#include "queue-send/evacuation/evacuation.h"
 #include "spool/reason.h"
 
 #include <criterion/criterion.h>

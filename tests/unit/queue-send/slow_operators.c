@@ -3,6 +3,7 @@
 
 #include "queue-send/operators/operators_door.h"
 #include "queue-send/message/path.h"
+#include "queue-send/evacuation/evacuation.h"
 #include "tests/unit/descriptors.h"
 
 #include <criterion/criterion.h>
