@@ -183,7 +183,9 @@ start(struct daemon *d)
 	disk_set_kinds(s);
 	r = send_init(s);
 	if (r < 0) {
-		log_error("cannot start: %s", strerror(-r));
+		log_error("cannot start: %s",
+		    r == -EAGAIN ? "no thread: " EXECUTOR_REMEDY
+				 : strerror(-r));
 		daemon_leave_queue(&s->lock, &s->sp);
 		return r;
 	}

@@ -1,5 +1,6 @@
 #include "todo-proc/todo.h"
 
+#include <errno.h>
 #include <string.h>
 
 #include "log/log.h"
@@ -120,7 +121,9 @@ start(struct daemon *d)
 	t->in_memory = spool_is_in_memory(&t->sp);
 	r = todo_init(t);
 	if (r < 0) {
-		log_error("cannot start: %s", strerror(-r));
+		log_error("cannot start: %s",
+		    r == -EAGAIN ? "no thread: " EXECUTOR_REMEDY
+				 : strerror(-r));
 		daemon_leave_queue(&t->lock, &t->sp);
 		return r;
 	}

@@ -4,8 +4,6 @@
 #include <event2/event.h>
 #include <stdlib.h>
 
-#include "log/log.h"
-
 /* The threads of one kind of work. */
 struct lane {
 	struct executor *executor;
@@ -78,9 +76,6 @@ executor_new(const struct executor_owner *owner,
 		x->lanes[i].kind = kinds[i];
 		r = start_lane(x, &x->lanes[i]);
 	}
-	if (r == -EAGAIN)
-		log_error("cannot start a thread: raise the limit on "
-			  "processes (TasksMax= of the unit)");
 	if (r < 0)
 		(void)executor_free(&x);
 	*ret = x;

@@ -16,8 +16,12 @@
 
 #define EXECUTOR_KINDS_MAX 16
 
+/* The remedy where a thread cannot be started (-EAGAIN). */
+#define EXECUTOR_REMEDY \
+	"raise the limit on processes (TasksMax= of the unit, or ulimit -u)"
+
 /* A task of a kind that is no sync shows by this that the disk is slow. */
-#define EXECUTOR_SLOW      (50 * USEC_PER_MSEC)
+#define EXECUTOR_SLOW (50 * USEC_PER_MSEC)
 
 struct event_base;
 struct executor;
@@ -40,8 +44,8 @@ struct executor_owner {
 };
 
 /* Starts the first thread of each kind that has threads, so that executor_do()
- * cannot fail. kinds: n of them, copied. -errno; of -EAGAIN, for want of a
- * thread, the log has the remedy. */
+ * cannot fail. kinds: n of them, copied. -errno; -EAGAIN: a thread cannot be
+ * started (EXECUTOR_REMEDY). */
 int executor_new(const struct executor_owner *owner,
     const struct executor_kind kinds[], unsigned n, struct executor **ret);
 /* False: a thread that hangs with files of this queue was left behind

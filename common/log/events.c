@@ -9,7 +9,6 @@ static const struct {
 } topics[] = {
 	{ "common/daemon/agent.c", "link" },
 	{ "common/daemon/daemon.c", "process" },
-	{ "common/daemon/executor.c", "process" },
 	{ "common/daemon/queue.c", "process" },
 	{ "common/daemon/reload.c", "reload" },
 	{ "common/daemon/routes.c", "routing" },

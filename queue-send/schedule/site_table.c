@@ -117,9 +117,9 @@ site_table_linked(void *send, int fd)
 
 	io_close(&fd);
 	if (r < 0)
-		log_error("ALERT: the common table of destinations: %s: this "
-			  "queue starts no delivery until it has one",
-		    strerror(-r));
+		log_error("ALERT: the common table of destinations: %s%s: "
+			  "this queue starts no delivery until it has one",
+		    strerror(-r), r == -EAGAIN ? "; " EXECUTOR_REMEDY : "");
 	else if (!first)
 		log_info("a new common table of destinations, number %" PRIu32,
 		    shared_number(p->shared));

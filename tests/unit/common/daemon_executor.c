@@ -2,7 +2,6 @@
 #include "daemon/executor.h"
 
 #include "daemon/daemon.h"
-#include "log/log.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -189,7 +188,6 @@ Test(daemon_executor, without_threads_nothing_starts)
 {
 	const struct rlimit none = { 0, 0 };
 
-	log_open("test", LOG_TARGET_STDERR, LOG_FORMAT_TEXT, LOG_ERROR_L + 1);
 	cr_assert(executor_free(&x));
 	if (geteuid() == 0)
 		cr_assert_eq(setresuid(65534, 65534, 65534), 0);
