@@ -17,27 +17,27 @@ static const struct {
 	enum disk_work work;
 } kinds[DISK_NKINDS] = {
 	/* clang-format off */
-	[DISK_MOVE]   = { { 4, 4, 32, false }, .shows_slow = true,
+	[DISK_MOVE]   = { .kind = { 4, 4, 32, false }, .shows_slow = true,
 	    .work = DISK_WORK_MOVE },
-	[DISK_REMOVE] = { { 4, 16, 16, false },
+	[DISK_REMOVE] = { .kind = { 4, 16, 16, false },
 	    .shows_slow = true, .work = DISK_WORK_REMOVAL },
-	[DISK_RECORD] = { { 1, 1, 1, false }, .shows_slow = true,
+	[DISK_RECORD] = { .kind = { 1, 1, 1, false }, .shows_slow = true,
 	    .work = DISK_WORK_MARK },
-	[DISK_READ]   = { { 4, 1, 1, false }, .shows_slow = true,
+	[DISK_READ]   = { .kind = { 4, 1, 1, false }, .shows_slow = true,
 	    .work = DISK_WORK_READ },
-	[DISK_ACT]    = { { 4, 4, 4, false }, .shows_slow = true,
+	[DISK_ACT]    = { .kind = { 4, 4, 4, false }, .shows_slow = true,
 	    .work = DISK_WORK_ACT },
-	[DISK_SYNC]   = { { 4, 1, 1, false }, .in_memory = true,
+	[DISK_SYNC]   = { .kind = { 4, 1, 1, false }, .in_memory = true,
 	    .work = DISK_WORK_SYNC },
-	[DISK_WALK]   = { { 1, 1, 1, false } },
-	[DISK_REPORT] = { { 4, 1, 1, false }, .in_memory = true },
-	[DISK_PROBE]  = { { 1, 1, 1, false } },
-	[DISK_ASK]    = { { 1, 1, 1, false }, .work = DISK_WORK_PROBE },
-	[DISK_CLOCK]  = { { 1, 1, 1, false } },
+	[DISK_WALK]   = { .kind = { 1, 1, 1, false } },
+	[DISK_REPORT] = { .kind = { 4, 1, 1, false }, .in_memory = true },
+	[DISK_PROBE]  = { .kind = { 1, 1, 1, false } },
+	[DISK_ASK]    = { .kind = { 1, 1, 1, false }, .work = DISK_WORK_PROBE },
+	[DISK_CLOCK]  = { .kind = { 1, 1, 1, false } },
 	/* All queues may hang: another thread is started when all that there
 	 * are do. */
-	[DISK_OPEN]   = { { PAGE_QUEUES_MAX, 1, 1, true } },
-	[DISK_RULES]  = { { 1, 1, 1, true }, .in_memory = true },
+	[DISK_OPEN]   = { .kind = { PAGE_QUEUES_MAX, 1, 1, true } },
+	[DISK_RULES]  = { .kind = { 1, 1, 1, true }, .in_memory = true },
 	/* clang-format on */
 };
 
