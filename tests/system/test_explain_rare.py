@@ -3,10 +3,10 @@ made for real, and its sentence compared (docs/QCTL.md; the others are in
 test_explain.py).
 
 Faults that need no privilege: a stopped supervisor, which starts nothing again;
-limits of a process that runs (prlimit): of file sizes, so that what is written
-in place fails, and of processes, so that no thread can be started; and
-directories without the permission to write. SITUATION_UNKNOWN has no sentence:
-what is told then is where the file lies."""
+the limit of file sizes of a process that runs (prlimit), so that writes in place
+fail; and directories without the permission to write. SITUATION_SYNCING and
+SITUATION_REPORTING last for one sync: unit/queue-send/explain.c has both.
+SITUATION_UNKNOWN has no sentence: the answer is where the file lies."""
 import os
 import pathlib
 import re
@@ -26,7 +26,7 @@ class Rare(Explain):
         """The soft limit of a process, as low as the value or as high as may be,
         set by its own user: a root without all capabilities may not do that."""
         proc = pathlib.Path(f"/proc/{pid}")
-        name = {"fsize": "Max file size", "nproc": "Max processes"}[what]
+        name = {"fsize": "Max file size"}[what]
         if value is None:
             value = re.search(rf"^{name} +\S+ +(\S+)", (proc / "limits").read_text(), re.M).group(1)
         owner = {}
@@ -154,34 +154,6 @@ class Rare(Explain):
         site.drop()
         self.expect(i, ["ALL"], rf"Stuck: this attempt is over, but the file could not be moved\. "
                     rf"Next: the queue tries to move it again {IN}\.")
-
-    def test_marks_that_are_not_synced(self):
-        i = self.threadless()
-        [pid] = i.pids("queue-send")
-        self.limit(pid, "nproc", 0)
-        i.inject(HELLO, "a@test.example", "b@later.example", sender="s@test.example")
-        self.expect(i, ["ALL"], r"Leaving: this attempt is over, and its marks are being synced\. "
-                    r"Next: the message leaves the active queue\.")
-        self.limit(pid, "nproc")
-        self.expect(i, ["ALL"], rf"Next: the message is due {IN}; .*")
-
-    def test_failures_that_are_not_reported(self):
-        """A thread syncs; the threads that report are others."""
-        i = self.threadless()
-        [pid] = i.pids("queue-send")
-        i.inject(HELLO, "a@test.example", "b@later.example", sender="s@test.example")
-        wait(lambda: len(i.files("deferred")) == 1, what="synced, and deferred")
-        self.limit(pid, "nproc", 0)
-        i.inject(HELLO, "x@bad.example", sender="t@test.example")
-        self.expect(i, ["sender=t@*"], r"Leaving: this attempt is over, and its failures are being reported to the sender\. "
-                    r"Next: the message leaves the active queue\.")
-        self.limit(pid, "nproc")
-        i.wait_delivered("t", 1)
-
-    def threadless(self):
-        """No mail has needed a thread of queue-send yet."""
-        return self.running(queues=1, conf=HOUR, routing=f"later.example smtp:127.0.0.1:{self.closed_port()}\n"
-                            'bad.example error:"5.1.1 no"\n* local\n')
 
     # ---- for a moment ----
 

@@ -170,7 +170,6 @@ Test(daemon_executor, D25_a_thread_that_hangs_is_left_behind_and_told)
 	put(KIND_THREAD, wait_at_gate);
 	await_begun(1);
 	cr_expect_not(executor_free(&x));
-	close(gate[1]);
 }
 
 /* mutation: common/daemon/executor.c: executor_free() does not ask elsewhere.
@@ -180,7 +179,6 @@ Test(daemon_executor, D31_a_thread_that_hangs_elsewhere_keeps_no_lock)
 	put(KIND_ELSEWHERE, wait_at_gate);
 	await_begun(1);
 	cr_expect(executor_free(&x));
-	close(gate[1]);
 }
 
 /* mutation: common/spool/sync_pool.c: sync_pool_new() starts no thread. */

@@ -101,6 +101,14 @@ Test(sentence, figures)
 		    "larger message 0AB, of which 2 of 3 deliveries have "
 		    "begun. Next: this one overtakes when deliveries of the "
 		    "other have earned it 5.50 slots; 0.20 are there.\n" },
+		{ SITUATION_SYNCING,
+		    "    Leaving: this attempt is over, and its marks are "
+		    "being "
+		    "synced. Next: the message leaves the active queue.\n" },
+		{ SITUATION_REPORTING,
+		    "    Leaving: this attempt is over, and its failures are "
+		    "being reported to the sender. Next: the message leaves "
+		    "the active queue.\n" },
 		{ SITUATION_SUSPECT,
 		    "    Suspect: 550 delivery agents died while they had the "
 		    "message. Next: it is delivered while no other suspect is "

@@ -221,6 +221,33 @@ Test(explain, nothing_starts)
 	fact(SITUATION_PAUSED);
 }
 
+/* mutation: queue-send/operators/explain.c: a row of the table of lists has
+ * another situation. */
+Test(explain, a_message_whose_attempt_is_over)
+{
+	static const struct {
+		enum message_list list;
+		enum situation want;
+	} rows[] = {
+		{ LIST_UNSYNCED, SITUATION_SYNCING },
+		{ LIST_SYNCING, SITUATION_SYNCING },
+		{ LIST_UNREPORTED, SITUATION_REPORTING },
+		{ LIST_REPORTING, SITUATION_REPORTING },
+	};
+	uint64_t inode = world_message(&w, "a@one.test", 1);
+	struct message *m = messages_find(&w.s.messages, inode);
+	size_t i;
+
+	cr_assert_not_null(m);
+	w.s.sync.not_before = w.s.reports.not_before = USEC_NEVER;
+	for (i = 0; i < ARRAY_LEN(rows); i++) {
+		messages_put(&w.s.messages, m, rows[i].list);
+		ask(inode);
+		fact(rows[i].want);
+	}
+	messages_put(&w.s.messages, m, LIST_NONE);
+}
+
 Test(explain, what_an_operator_has_decided)
 {
 	uint64_t inode = world_message(&w, "a@one.test", 1);
