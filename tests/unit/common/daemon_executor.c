@@ -184,12 +184,16 @@ Test(daemon_executor, D31_a_thread_that_hangs_elsewhere_keeps_no_lock)
 /* mutation: common/spool/sync_pool.c: sync_pool_new() starts no thread. */
 Test(daemon_executor, without_threads_nothing_starts)
 {
-	const struct rlimit none = { 0, 0 };
+	struct rlimit before, none;
 
 	cr_assert(executor_free(&x));
 	if (geteuid() == 0)
 		cr_assert_eq(setresuid(65534, 65534, 65534), 0);
+	cr_assert_eq(getrlimit(RLIMIT_NPROC, &before), 0);
+	none = before;
+	none.rlim_cur = 0;
 	cr_assert_eq(setrlimit(RLIMIT_NPROC, &none), 0);
 	cr_expect_eq(new_executor(), -EAGAIN);
 	cr_expect_null(x);
+	cr_assert_eq(setrlimit(RLIMIT_NPROC, &before), 0);
 }
