@@ -20,7 +20,7 @@ struct executor {
 };
 
 static void
-take(struct lane *lane)
+take_ended(struct lane *lane)
 {
 	const struct executor_owner *owner = &lane->executor->owner;
 	struct sync_task *task = sync_pool_take(lane->pool);
@@ -36,7 +36,7 @@ take(struct lane *lane)
 static void
 on_done(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
 {
-	take(arg);
+	take_ended(arg);
 }
 
 static int
@@ -132,7 +132,7 @@ void
 executor_take(struct executor *x, unsigned kind)
 {
 	if (executor_has_threads(x, kind))
-		take(&x->lanes[kind]);
+		take_ended(&x->lanes[kind]);
 }
 
 usec_t
@@ -146,7 +146,7 @@ executor_look(struct executor *x, usec_t now)
 
 		if (lane->pool == NULL || lane->kind.share_most == 1)
 			continue;
-		take(lane);
+		take_ended(lane);
 		at = sync_pool_press(lane->pool, now);
 		next = at < next ? at : next;
 	}

@@ -51,9 +51,10 @@ struct options {
 	enum verb verb;
 	enum spool_act act;
 	bool json, content, dry_run, yes, failed, repair;
-	enum shape_by by;        /* --by: what the rows of `shape` are */
-	bool rule;               /* --rule: of mail to come, too */
-	uint32_t rule_number;    /* of it; of hold, when it is written */
+	enum shape_by by;     /* --by: what the rows of `shape` are */
+	bool rule;            /* --rule: of mail to come, too */
+	uint32_t rule_number; /* number of the rule; hold sets it when the rule
+				 is written */
 	const char *hold_reason; /* --reason, NULL */
 	const char *sender;      /* --sender; "": the null sender; NULL */
 	usec_t hold_time;        /* --for, 0: until it is released */

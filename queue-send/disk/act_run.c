@@ -109,6 +109,17 @@ act_run(struct send *s, struct act_task *t)
 	return ACT_UNDER_WAY;
 }
 
+void
+act_run_own(struct send *s, enum spool_dir dir, uint64_t inode,
+    int (*work)(struct act_task *t),
+    int (*ended)(struct send *s, struct act_task *t, uint32_t *ret_running))
+{
+	struct act_task *t = act_task_own(s, dir, inode, work, ended);
+
+	if (t != NULL)
+		(void)act_run(s, t);
+}
+
 /* ---- start and end ---- */
 
 void

@@ -150,5 +150,10 @@ bool acts_own_are_full(const struct send *s);
 /* The task is with a thread, or done; the asker has its answer when it is done.
  * ACT_UNDER_WAY. */
 int act_run(struct send *s, struct act_task *t);
+/* act_task_own() and act_run(). Nothing is done without memory: the next walk,
+ * or the next request, finds the file. */
+void act_run_own(struct send *s, enum spool_dir dir, uint64_t inode,
+    int (*work)(struct act_task *t),
+    int (*ended)(struct send *s, struct act_task *t, uint32_t *ret_running));
 
 #endif

@@ -104,7 +104,7 @@ is_recent(const struct send *s, usec_t slow_at)
 }
 
 static bool
-look(const struct send *s)
+was_slow_lately(const struct send *s)
 {
 	enum disk_kind i;
 
@@ -121,7 +121,7 @@ disk_is_slow(struct send *s)
 	struct disk *p = &s->disk;
 
 	if (p->looked != s->now)
-		p->slow = look(s);
+		p->slow = was_slow_lately(s);
 	p->looked = s->now;
 	return p->slow;
 }

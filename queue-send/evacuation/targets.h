@@ -1,5 +1,6 @@
 /* queue-send/evacuation/targets.h - the queues that get the mail of one that
- * ends, in turn. One that refuses files has a pause of error_interval. */
+ * ends, in turn. A queue that refuses a file gets no other file for
+ * error_interval. */
 #ifndef QUEUE_SEND_EVACUATION_TARGETS_H
 #define QUEUE_SEND_EVACUATION_TARGETS_H
 

@@ -10,18 +10,6 @@
 #include "queue-send/backlog/backlog.h"
 #include "queue-send/disk/act_task.h"
 
-/* Without memory the next walk, or the next request, finds it. */
-static void
-begin(struct send *s, enum spool_dir dir, uint64_t inode,
-    int (*work)(struct act_task *t),
-    int (*ended)(struct send *s, struct act_task *t, uint32_t *ret_running))
-{
-	struct act_task *t = act_task_own(s, dir, inode, work, ended);
-
-	if (t != NULL)
-		(void)act_run(s, t);
-}
-
 /* The time of the last mark, or of the acceptance, stands for its age. */
 static int
 ask_age(struct act_task *t)
@@ -67,7 +55,8 @@ age_is_known(struct send *s, struct act_task *t, uint32_t *ret_running UNUSED)
 	const usec_t age = jumps_age(&s->jumps, t->changed_wall, s->now_wall);
 
 	if (t->task.error == 0 && retry_is_hopeless(&s->retry, age, false))
-		begin(s, SPOOL_DEFERRED, t->id.inode, put_aside, was_put_aside);
+		act_run_own(
+		    s, SPOOL_DEFERRED, t->id.inode, put_aside, was_put_aside);
 	return 0;
 }
 
@@ -76,7 +65,7 @@ found_unreadable(struct send *s, uint64_t inode)
 {
 	if (s->now >= s->expire_after && !acts_own_are_full(s) &&
 	    !act_is_under_way(s, inode))
-		begin(s, SPOOL_DEFERRED, inode, ask_age, age_is_known);
+		act_run_own(s, SPOOL_DEFERRED, inode, ask_age, age_is_known);
 }
 
 /* A file that an act is under way on may be moving. */
@@ -84,5 +73,5 @@ void
 found_gone(struct send *s, uint64_t inode)
 {
 	if (!acts_own_are_full(s) && !act_is_under_way(s, inode))
-		begin(s, SPOOL_BOUNCE, inode, act_task_clear, NULL);
+		act_run_own(s, SPOOL_BOUNCE, inode, act_task_clear, NULL);
 }

@@ -61,7 +61,7 @@ ended(void *send, struct sync_task *task)
 
 /* Without memory the next probe comes later. */
 static void
-begin(struct send *s)
+begin_probe(struct send *s)
 {
 	struct probe_task *t = malloc(sizeof(*t));
 
@@ -81,7 +81,7 @@ probe_work(struct send *s)
 	if (s->probe_away || !s->health.read_only)
 		return USEC_NEVER;
 	if (health_probe_due(&s->health, s->now))
-		begin(s);
+		begin_probe(s);
 	return s->health.read_only && !s->probe_away ? s->health.probe_at
 						     : USEC_NEVER;
 }

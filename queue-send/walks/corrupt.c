@@ -15,8 +15,8 @@
 #include "spool/reason.h"
 #include "spool/waiting.h"
 
-static bool
-tell(struct send *s, const struct queue_id *id, const struct told_to *to);
+static bool tell_sender(
+    struct send *s, const struct queue_id *id, const struct told_to *to);
 
 static void
 ended(void *send, struct sync_task *task)
@@ -28,14 +28,15 @@ ended(void *send, struct sync_task *task)
 	report_task_say_made(s, t);
 	s->reports.warns = false;
 	if (t->task.error == 0 && t->left)
-		(void)tell(s, &t->id, &(struct told_to){ t->uid, t->to });
+		(void)tell_sender(
+		    s, &t->id, &(struct told_to){ t->uid, t->to });
 	send_wake(s);
 	sync_task_free(task);
 }
 
 /* False: none is made now. */
 static bool
-tell(struct send *s, const struct queue_id *id, const struct told_to *to)
+tell_sender(struct send *s, const struct queue_id *id, const struct told_to *to)
 {
 	const uint32_t limit = s->conf->report_rate_limit;
 	struct report_task *t;
@@ -89,7 +90,7 @@ corrupt_asked(struct send *s, struct act_task *t, uint32_t *ret_running UNUSED)
 
 	if (t->task.error < 0 || t->sender.len == 0 ||
 	    verp_kind(t->sender.data, t->sender.len) == VERP_WANTED ||
-	    !tell(s, &t->id, &to))
+	    !tell_sender(s, &t->id, &to))
 		s->reports.warns = false;
 	return 0;
 }

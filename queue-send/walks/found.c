@@ -13,18 +13,6 @@
 
 #define STRAY_RETRY (10 * USEC_PER_SEC)
 
-/* Without memory the next walk finds it. */
-static void
-begin(struct send *s, enum spool_dir dir, uint64_t inode,
-    int (*work)(struct act_task *t),
-    int (*ended)(struct send *s, struct act_task *t, uint32_t *ret_running))
-{
-	struct act_task *t = act_task_own(s, dir, inode, work, ended);
-
-	if (t != NULL)
-		(void)act_run(s, t);
-}
-
 static void
 came_back(struct send *s, const struct act_task *t)
 {
@@ -79,7 +67,7 @@ found_active(struct send *s, const struct walk_item *item)
 	if (act_is_under_way(s, item->file.inode))
 		s->stray_at = s->now + STRAY_RETRY;
 	else
-		begin(s, SPOOL_ACTIVE, item->file.inode, bring_back,
+		act_run_own(s, SPOOL_ACTIVE, item->file.inode, bring_back,
 		    brought_back);
 }
 
@@ -111,7 +99,8 @@ found_deleted(struct send *s, const struct walk_item *item)
 	if (!act_day_may_be_over(item->file.mtime_wall, s->now_wall))
 		return;
 	if (!act_is_under_way(s, item->file.inode))
-		begin(s, SPOOL_DELETED, item->file.inode, end_day, day_ended);
+		act_run_own(
+		    s, SPOOL_DELETED, item->file.inode, end_day, day_ended);
 }
 
 /* ---- hold/ ---- */
@@ -143,5 +132,6 @@ found_reasons(struct send *s, const struct walk_item *item)
 	    messages_find(&s->messages, item->file.inode) == NULL &&
 	    !act_is_under_way(s, item->file.inode) &&
 	    !removal_is_under_way(s, item->file.inode))
-		begin(s, SPOOL_BOUNCE, item->file.inode, act_task_clear, NULL);
+		act_run_own(
+		    s, SPOOL_BOUNCE, item->file.inode, act_task_clear, NULL);
 }

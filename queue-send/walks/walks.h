@@ -3,7 +3,7 @@
  *
  *	walks.c    which directory is walked, and when
  *	found.c    files of active/, deleted/, hold/ and bounce/
- *	holds.c    holds with an end
+ *	holds.c    messages on hold whose hold has an end
  *	corrupt.c  senders of messages in corrupt/ are told
  */
 #ifndef QUEUE_SEND_WALKS_WALKS_H

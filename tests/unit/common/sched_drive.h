@@ -46,7 +46,7 @@ struct drive {
 	uint64_t dice;
 	usec_t now;
 	struct sched *sched;
-	struct shared *sites; /* NULL: elsewhere */
+	struct shared *sites; /* NULL: `elsewhere' has the destinations */
 	uint32_t ntransports;
 	struct sched_params params;
 	struct sched_transport_params transports[DRIVE_TRANSPORTS];

@@ -34,7 +34,7 @@ go_on(void)
 	world_run(&slow_w);
 }
 
-/* mutation: queue-send/message/probe.c: begin() writes in the loop;
+/* mutation: queue-send/message/probe.c: begin_probe() writes in the loop;
  * probe_work() begins a probe while one is away. */
 Test(slow, D43_D9_deliveries_end_while_a_probe_waits_for_the_disk)
 {
