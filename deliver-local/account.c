@@ -150,26 +150,16 @@ become(uid_t uid, gid_t gid)
 	return verify(uid, gid);
 }
 
-int
-account_find_groups(struct account *account)
-{
-	int n = ACCOUNT_GROUPS_MAX;
-
-	account->ngroups = 0;
-	if (getgrouplist(account->name, account->gid, account->groups, &n) < 0)
-		return -E2BIG;
-	account->ngroups = (uint32_t)n;
-	return 0;
-}
-
 void
 account_join(struct account *account, gid_t group)
 {
-	if (account->ngroups == 0 && account_find_groups(account) < 0)
-		account->ngroups = ACCOUNT_GROUPS_MAX;
-	if (account->ngroups == ACCOUNT_GROUPS_MAX)
-		account->ngroups--;
-	account->groups[account->ngroups++] = group;
+	int n = ACCOUNT_GROUPS_MAX - 1;
+
+	/* Of more groups the first ones are there. */
+	if (getgrouplist(account->name, account->gid, account->groups, &n) < 0)
+		n = ACCOUNT_GROUPS_MAX - 1;
+	account->groups[n] = group;
+	account->ngroups = (uint32_t)n + 1;
 }
 
 int

@@ -287,7 +287,7 @@ alias_needs_mailbox(const struct child_plan *plan, const struct mailbox *m)
 	if (names_admin(m->base) == NULL ||
 	    (virtual && !mailbox_path_uses(plan->maildir_path, 'h')))
 		return false;
-	r = known_account(plan, m->base, &account);
+	r = child_find_account(plan, m->base, &account);
 	if (plan->private)
 		return r == 0 || (r == 1 && account.uid != geteuid());
 	return r == 0 || (r == 1 && child_is_system(plan, account.uid));
@@ -412,8 +412,8 @@ alias_of_domain(const struct child_plan *plan, const struct mailbox *m)
 	if ((plan->delivery->flags & QUEUE_FILE_EXPANDED) != 0)
 		return NULL;
 	alias = alias_find_domain(route_aliases(plan->routes), m->domain);
-	if (alias == NULL || known_account(plan, m->user, &account) != 0 ||
-	    known_account(plan, m->base, &account) != 0)
+	if (alias == NULL || child_find_account(plan, m->user, &account) != 0 ||
+	    child_find_account(plan, m->base, &account) != 0)
 		return NULL;
 	return alias->key;
 }

@@ -26,11 +26,11 @@ static bool
 find_recipient(const struct child_plan *plan, const struct mailbox *m,
     struct account *ret_account, const char **ret_user, struct verdict *v)
 {
-	int r = known_account(plan, m->user, ret_account);
+	int r = child_find_account(plan, m->user, ret_account);
 
 	*ret_user = m->user;
 	if (r == 0 && strcmp(m->user, m->base) != 0) {
-		r = known_account(plan, m->base, ret_account);
+		r = child_find_account(plan, m->base, ret_account);
 		*ret_user = m->base;
 	}
 	if (r < 0)
@@ -150,7 +150,8 @@ put_maildir(const struct child_plan *plan, struct target *t, const char *path,
 		return;
 	child_put_maildir(plan, path, 0, m, v);
 	if (plan->stay != NULL)
-		plan->stay->may = v->outcome == AGENT_SENT;
+		plan->stay->may = v->outcome == AGENT_SENT &&
+		    (plan->private || plan->account != NULL);
 }
 
 /* true: *v has the result of the forward file of the account. */
@@ -290,7 +291,7 @@ child_main(const struct child_plan *plan, int result_fd)
 	const struct rlimit no_core = { 0, 0 };
 	struct agent_delivery delivery = *plan->delivery;
 	struct child_plan mine = *plan;
-	struct known_news news;
+	struct account account;
 	struct stay stay = { 0 };
 	struct verdict v;
 
@@ -306,8 +307,9 @@ child_main(const struct child_plan *plan, int result_fd)
 	mine.stay = mine.may_stay ? &stay : NULL;
 	mine.self = getpid();
 	child_bind(&mine);
-	if (known_ask(&mine, &news, CHILD_RESULT_FD) < 0)
-		_exit(EXIT_TEMPORARY);
+	if (mine.asks[0] != '\0')
+		mine.asked = account_find(mine.asks, &account);
+	mine.account = mine.asked == 1 ? &account : NULL;
 	child_deliver(&mine, &v);
 	if (mine.stay != NULL)
 		serve_more(&mine, &delivery, &v);

@@ -5,7 +5,6 @@
  *	step.c     steps of a delivery: its user, loops, the maildir
  *	pipe.c     a program of the configuration as the delivery
  *	account.c  accounts of this system, and becoming one
- *	known.c    accounts that were found a short time ago
  *	mailbox.c  from an address to a name and a path
  *	message.c  the two header lines of ours, the content, loops
  *	maildir.c  a message into a maildir; walk.c goes down to it
@@ -109,10 +108,6 @@ int account_find(const char *name, struct account *ret_account);
 int account_of(uid_t uid, struct account *ret_account);
 /* The account of this process, made up from its number if it has no entry. */
 void account_own(struct account *ret_account);
-
-/* Look up the groups of the account, its own among them. -E2BIG: more than
- * there is room for; account_become() looks them up, then. */
-int account_find_groups(struct account *account);
 
 /* Give the account one more group, for account_become(). Of more groups than
  * there is room for one is left out. */
@@ -365,65 +360,17 @@ struct child_plan {
 	uint32_t queue, rcpt_index;
 	uid_t qmails; /* owns the queue */
 	gid_t qmail;
-	/* of known.c */
-	char asks[MAILBOX_PART_MAX + 1]; /* looked up first; "": nothing */
-	int asked;                       /* 1, 0 or -errno of that */
-	const struct account *account;   /* that it has; NULL: none yet */
+	/* The account that a delivery to a mailbox needs: its name, "" where
+	 * the delivery needs none; NULL until the process has found it. */
+	char asks[MAILBOX_PART_MAX + 1];
+	const struct account *account;
+	int asked; /* of the look-up: 1, 0 or -errno */
 	/* of serve.c */
 	bool may_stay;     /* result_fd is a socket (resident.c) */
 	struct stay *stay; /* NULL: it ends with its delivery */
 	bool runs_program; /* SIGTERM of the parent's death ends it */
 	pid_t self;        /* this process; 0: ask the kernel */
 };
-
-/* ---- known.c ----
- *
- * An account that was found, with its groups, is known for KNOWN_TIME, so that
- * each of many deliveries does not ask for it again. The table is the agent's;
- * the agent never asks itself. A delivery that begins with an account that is
- * not known looks it up first of all, and sends what it found before its
- * verdict: while its process is the agent's user still, has opened nothing, and
- * has started nothing. So nobody else can have sent it, and the agent takes it
- * once and there only. What was not found is not kept, nor is an account of
- * more groups than ACCOUNT_GROUPS_MAX. */
-
-#define KNOWN_TIME (10 * USEC_PER_SEC)
-#define KNOWN_TAG  0xfe /* no verdict and no progress begins with it */
-
-struct known;
-
-/* An image, from a process to its parent. */
-struct known_news {
-	uint32_t tag;
-	uint32_t kept; /* 1: the account was found, and may be kept */
-	struct account account;
-};
-_Static_assert(sizeof(struct known_news) < sizeof(struct verdict),
-    "room for a verdict has room for what comes before it");
-
-int known_new(struct known **ret_known); /* -ENOMEM */
-void known_free(struct known **known);
-void known_forget(struct known *known);
-/* NULL: it is not known, or has been for too long. */
-const struct account *
-known_find(const struct known *known, const char *name, usec_t now);
-/* since: before it was looked up. */
-void known_put(struct known *known, const char *name,
-    const struct account *account, usec_t since);
-
-/* Set what the delivery asks for first, and its account if that is known.
- * Without a table, and in a private instance: nothing. */
-void known_plan(struct child_plan *plan, const struct known *known, usec_t now);
-/* In the child: look up what is asked for and not known, and write *news to fd;
- * it holds the account from then on. -errno of the writing. */
-int known_ask(struct child_plan *plan, struct known_news *news, int fd);
-/* account_find(), or the answer that there is already. */
-int known_account(const struct child_plan *plan, const char *name,
-    struct account *ret_account);
-/* In the parent: keep the account in sizeof(struct known_news) bytes that the
- * child sent, if there is one. */
-void known_take(
-    struct known *known, const char *name, const void *data, usec_t since);
 
 /* The verdict is written there, once the child has set itself up. A process
  * that the child starts, and may leave behind, has it too: the agent sees that
@@ -450,6 +397,11 @@ bool child_runs_program(
 /* Not dumpable, and ends with its parent. */
 void child_bind(const struct child_plan *plan);
 
+/* Set plan->asks. A private instance asks for nothing. */
+void child_name_account(struct child_plan *plan);
+/* account_find(), or the answer for plan->asks that there is already. */
+int child_find_account(const struct child_plan *plan, const char *name,
+    struct account *ret_account);
 /* From here on the kernel says what may be done. */
 bool child_become(const struct child_plan *plan, const struct account *account,
     struct verdict *v);

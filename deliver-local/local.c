@@ -201,7 +201,6 @@ done(struct daemon *d)
 	strays_done(&l->strays);
 	daemon_agent_done(&l->link);
 	programs_free(&l->programs);
-	known_free(&l->known);
 	route_free(&l->routes);
 	if (l->ask != NULL)
 		event_free(l->ask);
@@ -247,8 +246,6 @@ start(struct daemon *d)
 	l->ask = evtimer_new(l->base, on_ask, l);
 	r = daemon_agent_init(&l->link, d, &agent_ops, l);
 	if (r == 0)
-		r = known_new(&l->known);
-	if (r == 0)
 		r = strays_init(&l->strays, l->base);
 	if (r == 0)
 		r = residents_new(l->base, &l->strays, l->kill, &l->residents);
@@ -277,7 +274,6 @@ reload(struct daemon *d, const struct conf *fresh)
 	struct programs *programs;
 
 	set_conf(l, fresh);
-	known_forget(l->known);
 	residents_renew(
 	    l->residents, l->ending ? 0 : fresh->maildir_process_idle_time);
 	(void)daemon_reroute(fresh, &l->routes);

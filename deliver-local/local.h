@@ -69,14 +69,15 @@ bool strays_allow(const struct strays *s, const char *name);
 /* ---- resident.c ----
  *
  * A process that has delivered to a maildir may stay for a short time, and gets
- * the next message of its account (serve.c). The account is the one that it
- * became: name, home, groups and all; after a reload, or with any difference,
- * a process of the account begins anew. One that is idle is no delivery: no
- * slot is taken, and nothing waits for it. Without a table (NULL) none stays.
- */
+ * the next message of its account (serve.c). The process looked up the account
+ * when it began, so that a change of home or groups is in force for the next
+ * process: RESIDENT_HOLDS later, or after a reload. A process that is idle is
+ * no delivery: no slot is taken, and nothing waits for it. Without a table
+ * (NULL) none stays. */
 
-#define RESIDENTS_MAX   64   /* that are idle */
-#define RESIDENT_SERVES 1000 /* deliveries of one process */
+#define RESIDENTS_MAX   64                  /* that are idle */
+#define RESIDENT_SERVES 1000                /* deliveries of one process */
+#define RESIDENT_HOLDS  (10 * USEC_PER_SEC) /* from its look-up on */
 
 struct resident;
 struct residents;
@@ -96,8 +97,6 @@ void residents_end_idle(struct residents *s);
  * stay. The caller's until one of the functions below has it. */
 struct resident *
 resident_new(struct residents *s, const struct child_plan *plan);
-/* The account that the process looked up, as known_take() gets it. */
-void resident_learn(struct resident *r, const void *news);
 void resident_free(struct resident **resident); /* NULL is none */
 /* The process has answered and waits: r, pid and fd are the table's. */
 void resident_keep(struct residents *s, struct resident *r, pid_t pid, int fd);
@@ -136,7 +135,6 @@ struct local {
 	gid_t qmail;
 	LIST_HEAD(task_list, task) tasks;
 	struct strays strays;
-	struct known *known;         /* NULL: each delivery asks */
 	struct residents *residents; /* NULL: no process stays */
 	child_fn *child;             /* child_main(); the seam for tests */
 	int (*kill)(pid_t, int);     /* kill(); the same */

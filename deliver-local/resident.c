@@ -20,9 +20,9 @@ struct resident {
 	int fd;
 	uint64_t generation;
 	uint32_t served;
+	usec_t began;
 	usec_t since; /* idle, or ending */
 	char asks[MAILBOX_PART_MAX + 1];
-	struct account account;
 	char site[]; /* as the scheduler has it */
 };
 
@@ -222,35 +222,15 @@ resident_new(struct residents *s, const struct child_plan *plan)
 	r->generation = s->generation;
 	memcpy(r->asks, plan->asks, sizeof(r->asks));
 	memcpy(r->site, site, size);
-	if (plan->account != NULL)
-		r->account = *plan->account;
+	r->began = plan->started_at;
 	return r;
-}
-
-void
-resident_learn(struct resident *r, const void *news)
-{
-	struct known_news known;
-
-	if (r == NULL)
-		return;
-	memcpy(&known, news, sizeof(known));
-	r->account = known.account;
-}
-
-/* An account of which no groups are known was not kept (known.c), so no
- * delivery comes with it: a local part with an extension that is no account. */
-static bool
-may_fit(const struct resident *r)
-{
-	return r->asks[0] == '\0' || r->account.ngroups > 0;
 }
 
 void
 resident_keep(struct residents *s, struct resident *r, pid_t pid, int fd)
 {
 	if (r->generation != s->generation || s->idle_time == 0 ||
-	    !may_fit(r) || ++r->served >= RESIDENT_SERVES) {
+	    ++r->served >= RESIDENT_SERVES) {
 		resident_end(s, r, pid, fd);
 		return;
 	}
@@ -263,25 +243,12 @@ resident_keep(struct residents *s, struct resident *r, pid_t pid, int fd)
 	look_later(s);
 }
 
-/* Accounts come by known_put() and by an assignment, so what lies behind the
- * end of a name is not compared. */
-static bool
-same_account(const struct account *a, const struct account *b)
-{
-	return a->uid == b->uid && a->gid == b->gid &&
-	    strcmp(a->name, b->name) == 0 && strcmp(a->home, b->home) == 0 &&
-	    a->ngroups == b->ngroups &&
-	    memcmp(a->groups, b->groups, a->ngroups * sizeof(a->groups[0])) ==
-	    0;
-}
-
 static bool
 fits(const struct resident *r, const struct child_plan *plan)
 {
-	if (plan->private)
-		return true;
-	return plan->account != NULL && strcmp(r->asks, plan->asks) == 0 &&
-	    same_account(&r->account, plan->account);
+	return plan->private ||
+	    (strcmp(r->asks, plan->asks) == 0 &&
+		plan->started_at - r->began < RESIDENT_HOLDS);
 }
 
 struct resident *

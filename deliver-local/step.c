@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "config/conf.h"
 
 #define SWEEP_ONE_IN 16 /* deliveries look for old files in tmp */
 #define LOCK_LIMIT                                                \
@@ -40,6 +41,33 @@ child_bind(const struct child_plan *plan)
 	(void)prctl(PR_SET_PDEATHSIG, plan->runs_program ? SIGTERM : SIGKILL);
 	if (getppid() != plan->parent)
 		_exit(EXIT_TEMPORARY);
+}
+
+void
+child_name_account(struct child_plan *plan)
+{
+	const char *name = plan->maildir_user, *why;
+	struct mailbox mailbox = { 0 };
+
+	plan->asks[0] = '\0';
+	if (plan->private || plan->delivery->kind != AGENT_LOCAL)
+		return;
+	if (name[0] == '\0' &&
+	    mailbox_parse(plan->recipient, &mailbox, &why) == 0)
+		name = mailbox.user;
+	if (strlen(name) < sizeof(plan->asks))
+		memcpy(plan->asks, name, strlen(name) + 1);
+}
+
+int
+child_find_account(const struct child_plan *plan, const char *name,
+    struct account *ret_account)
+{
+	if (plan->asks[0] == '\0' || strcmp(plan->asks, name) != 0)
+		return account_find(name, ret_account);
+	if (plan->account != NULL)
+		*ret_account = *plan->account;
+	return plan->asked;
 }
 
 /* From here on the kernel says what may be done; in a private instance it did
@@ -91,7 +119,7 @@ child_service_user(const struct child_plan *plan, const char *name,
 		account_own(ret_account);
 		return true;
 	}
-	r = known_account(plan, name, ret_account);
+	r = child_find_account(plan, name, ret_account);
 	if (r < 0) {
 		verdict_error(v, r, "look up the user of the transport");
 		return false;

@@ -185,10 +185,7 @@ start_child(struct task *t)
 	int r = 0;
 
 	t->number = plan.number;
-	known_plan(&plan, t->l->known, t->started_at);
-	memcpy(t->asks, plan.asks, sizeof(t->asks));
-	if (plan.account != NULL) /* the child sends none */
-		t->asks[0] = '\0';
+	child_name_account(&plan);
 	if (t->alone || !give_to_resident(t, &plan))
 		r = start_process(t, &plan);
 	if (r < 0)

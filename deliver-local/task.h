@@ -20,9 +20,8 @@ struct task {
 	bool killed; /* the time was over */
 	/* No recipient is begun any more, and why; NULL: they are. */
 	const char *cancelled;
-	char asks[MAILBOX_PART_MAX + 1]; /* the account that comes first; "" */
-	struct resident *resident;       /* NULL: the process may not stay */
-	uint64_t number;                 /* of the process' delivery */
+	struct resident *resident; /* NULL: the process may not stay */
+	uint64_t number;           /* of the process' delivery */
 	bool alone; /* the recipient needs a process that begins anew */
 	size_t got;
 	/* One octet more than the longest answer shows one too long. */

@@ -181,39 +181,31 @@ time_is_over(struct task *t)
 }
 
 static void
-skip(struct task *t, size_t n)
+skip_progress(struct task *t)
 {
+	const size_t n = verdict_progress_len(t->data, t->got);
+
 	memmove(t->data, t->data + n, t->got - n);
 	t->got -= n;
 }
 
-/* The account comes once, before anything else. */
+/* The process, and its descriptor, are another's. */
 static void
-take_what_comes_first(struct task *t)
+forget_process(struct task *t)
 {
-	if (t->asks[0] != '\0') {
-		if (t->got < sizeof(struct known_news))
-			return;
-		known_take(t->l->known, t->asks, t->data, t->started_at);
-		resident_learn(t->resident, t->data);
-		skip(t, sizeof(struct known_news));
-		t->asks[0] = '\0';
-	}
-	skip(t, verdict_progress_len(t->data, t->got));
+	event_free(t->event);
+	t->event = NULL;
+	t->resident = NULL;
+	t->pid = 0;
+	t->fd = -1;
 }
 
 /* The process goes on, and is the next delivery's of the account. */
 static void
 stay(struct task *t, const struct verdict *v)
 {
-	struct resident *r = t->resident;
-
-	event_free(t->event);
-	t->event = NULL;
-	t->resident = NULL;
-	resident_keep(t->l->residents, r, t->pid, t->fd);
-	t->pid = 0;
-	t->fd = -1;
+	resident_keep(t->l->residents, t->resident, t->pid, t->fd);
+	forget_process(t);
 	task_answered(t, v);
 }
 
@@ -221,14 +213,8 @@ stay(struct task *t, const struct verdict *v)
 static void
 begin_anew(struct task *t)
 {
-	struct resident *r = t->resident;
-
-	event_free(t->event);
-	t->event = NULL;
-	t->resident = NULL;
-	resident_end(t->l->residents, r, t->pid, t->fd);
-	t->pid = 0;
-	t->fd = -1;
+	resident_end(t->l->residents, t->resident, t->pid, t->fd);
+	forget_process(t);
 	task_anew(t);
 }
 
@@ -240,8 +226,7 @@ answers_and_stays(struct task *t)
 	const unsigned char tag = (unsigned char)t->data[0];
 	struct verdict v;
 
-	if (t->resident == NULL || t->killed || t->asks[0] != '\0' ||
-	    t->got == 0)
+	if (t->resident == NULL || t->killed || t->got == 0)
 		return false;
 	if (read_stays(t, &v)) {
 		stay(t, &v);
@@ -269,7 +254,7 @@ read_more(struct task *t, int fd)
 
 	if (n > 0 && room > 0) {
 		t->got += (size_t)n;
-		take_what_comes_first(t);
+		skip_progress(t);
 	}
 	return n;
 }

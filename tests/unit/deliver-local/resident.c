@@ -59,7 +59,6 @@ setup(void)
 		.kill = kill };
 	LIST_INIT(&local.tasks);
 	cr_assert_eq(strays_init(&local.strays, local.base), 0);
-	cr_assert_eq(known_new(&local.known), 0);
 	cr_assert_eq(
 	    residents_new(local.base, &local.strays, kill, &local.residents),
 	    0);
@@ -79,7 +78,6 @@ teardown(void)
 	residents_free(&local.residents);
 	cr_expect_null(local.residents);
 	strays_done(&local.strays);
-	known_free(&local.known);
 	agent_free(&local.link.agent);
 	event_base_free(local.base);
 	free(conf.maildir_path);

@@ -47,7 +47,7 @@ TestSuite(resident_table, .init = setup, .fini = teardown);
 static struct agent_delivery one;
 
 static struct child_plan
-plan_of(const struct account *account)
+plan_of(usec_t started_at)
 {
 	static char nexthop[] = "bob";
 
@@ -60,22 +60,15 @@ plan_of(const struct account *account)
 		.maildir_path = "%h/Maildir",
 		.maildir_user = "",
 		.asks = "bob",
-		.account = account };
+		.started_at = started_at };
 }
-
-static const struct account bob = { .uid = 1000,
-	.gid = 1000,
-	.name = "bob",
-	.home = "/home/bob",
-	.ngroups = 2,
-	.groups = { 1000, 7 } };
 
 /* A process of bob that is idle. Its number is that of none: it has gone as
  * soon as anybody looks. */
 static void
 keep_one(void)
 {
-	const struct child_plan plan = plan_of(&bob);
+	const struct child_plan plan = plan_of(0);
 	struct resident *r = resident_new(residents, &plan);
 
 	cr_assert_not_null(r);
@@ -97,65 +90,30 @@ is_served(const struct child_plan *plan)
 	return true;
 }
 
-/* mutation: deliver-local/resident.c, same_account() without one of them. */
-Test(resident_table, X17_any_difference_of_the_account_begins_a_process)
+/* mutation: deliver-local/resident.c, fits() without the time. */
+Test(resident_table, X17_an_account_holds_for_a_time)
 {
-	const struct child_plan same = plan_of(&bob);
-	struct account other[6];
-	size_t i;
+	const struct child_plan same = plan_of(RESIDENT_HOLDS - 1);
+	const struct child_plan late = plan_of(RESIDENT_HOLDS);
 
-	for (i = 0; i < ARRAY_LEN(other); i++)
-		other[i] = bob;
-	other[0].uid = 1001;
-	other[1].gid = 1001;
-	memcpy(other[2].name, "bobby", sizeof("bobby"));
-	memcpy(other[3].home, "/home/bobby", sizeof("/home/bobby"));
-	other[4].ngroups = 1;
-	other[5].groups[1] = 8;
 	keep_one();
-	for (i = 0; i < ARRAY_LEN(other); i++) {
-		const struct child_plan plan = plan_of(&other[i]);
-
-		cr_expect_not(is_served(&plan), "row %zu", i);
-	}
+	cr_expect_not(is_served(&late));
 	cr_expect(is_served(&same));
 	cr_expect_not(is_served(&same), "one process serves one at a time");
 }
 
 Test(resident_table, X17_what_is_looked_up_under_another_name_is_not_served)
 {
-	struct child_plan plan = plan_of(&bob);
+	struct child_plan plan = plan_of(0);
 
 	keep_one();
 	memcpy(plan.asks, "eve", sizeof("eve"));
 	cr_expect_not(is_served(&plan));
-	plan = plan_of(NULL);
-	cr_expect_not(is_served(&plan), "an account that is not known");
-}
-
-/* A table of 64 that never fit would be no table for the others.
- * mutation: deliver-local/resident.c, resident_keep() without may_fit(). */
-Test(resident_table, one_whose_account_is_not_kept_does_not_wait)
-{
-	static const struct known_news none = { .tag = KNOWN_TAG };
-	const struct child_plan plan = plan_of(NULL), same = plan_of(&bob);
-	struct known_news news = { .tag = KNOWN_TAG, .kept = 1 };
-	struct resident *r = resident_new(residents, &plan);
-
-	resident_learn(r, &none);
-	resident_keep(residents, r, 0x7ffffffe, dup(2));
-	cr_expect_eq(kills, 1);
-	news.account = bob;
-	r = resident_new(residents, &plan);
-	resident_learn(r, &news);
-	resident_keep(residents, r, 0x7ffffffe, dup(2));
-	cr_expect_eq(kills, 1);
-	cr_expect(is_served(&same));
 }
 
 Test(resident_table, only_mail_into_a_maildir_that_is_in_memory)
 {
-	struct child_plan plan = plan_of(&bob);
+	struct child_plan plan = plan_of(0);
 
 	keep_one();
 	one.content = NULL;
@@ -174,7 +132,7 @@ Test(resident_table, only_mail_into_a_maildir_that_is_in_memory)
 
 Test(resident_table, X17_a_reload_ends_all_of_them)
 {
-	const struct child_plan plan = plan_of(&bob);
+	const struct child_plan plan = plan_of(0);
 	struct resident *runs;
 
 	runs = resident_new(residents, &plan);
@@ -191,7 +149,7 @@ Test(resident_table, X17_a_reload_ends_all_of_them)
  * anew when one is taken. */
 Test(resident_table, the_loop_wakes_up_for_the_end_of_one_alone)
 {
-	const struct child_plan plan = plan_of(&bob);
+	const struct child_plan plan = plan_of(0);
 	const int none =
 	    event_base_get_num_events(base, EVENT_BASE_COUNT_ADDED);
 
@@ -220,7 +178,7 @@ Test(resident_table, idle_ones_are_bounded)
 
 Test(resident_table, a_process_does_not_serve_for_ever)
 {
-	const struct child_plan plan = plan_of(&bob);
+	const struct child_plan plan = plan_of(0);
 	struct resident *r;
 	uint32_t i;
 	pid_t pid;
