@@ -165,7 +165,7 @@ smtp_start(struct daemon *d)
 	TAILQ_INIT(&smtp->context.running);
 	TAILQ_INIT(&smtp->context.kept);
 	settings_load(d->conf, &smtp->context.settings);
-	settings_load_own(d->conf, &smtp->context.own);
+	smtp->context.conf = d->conf;
 	name_host(smtp, d->conf);
 	r = take_policies(smtp, d->conf);
 	if (r == 0)
@@ -193,7 +193,7 @@ smtp_reload(struct daemon *d, const struct conf *fresh)
 		log_warning("resolver: %s: names are looked up as before",
 		    strerror(-r));
 	settings_load(fresh, &smtp->context.settings);
-	settings_load_own(fresh, &smtp->context.own);
+	smtp->context.conf = fresh;
 	name_host(smtp, fresh);
 	if (take_policies(smtp, fresh) < 0)
 		log_warning("reload: the old policies of TLS stay in force");

@@ -12,41 +12,16 @@ struct policies {
 	struct credentials *credentials;
 	bool auth_in_clear, auth_soft;
 	unsigned mechanisms;
-	struct transport {
-		char *name;
-		enum tls_level level;
-		bool implicit;
-	} transports[CONF_TRANSPORTS_MAX];
-	uint32_t ntransports;
 	unsigned references;
 };
 
-static int
-take_transports(struct policies *p, const struct conf *conf)
-{
-	const struct conf_transport *from = conf->transports;
-	uint32_t i;
-
-	for (i = 0; i < conf->ntransports; i++) {
-		p->transports[i] = (struct transport){
-			.name = strdup(from[i].name),
-			.level = (enum tls_level)from[i].tls_level,
-			.implicit = from[i].tls_wrappermode,
-		};
-		if (p->transports[i].name == NULL)
-			return -ENOMEM;
-		p->ntransports++;
-	}
-	return 0;
-}
-
 static bool
-verifies(const struct policies *p)
+verifies(const struct policies *p, const struct conf *conf)
 {
 	uint32_t i;
 
-	for (i = 0; i < p->ntransports; i++)
-		if (p->transports[i].level == TLS_LEVEL_VERIFY)
+	for (i = 0; i < conf->ntransports; i++)
+		if (conf->transports[i].tls_level == TLS_LEVEL_VERIFY)
 			return true;
 	return tls_policies_strictest(p->table) == TLS_LEVEL_VERIFY;
 }
@@ -57,7 +32,7 @@ static int
 take_authorities(
     struct policies *p, const struct conf *conf, struct buf *ret_why)
 {
-	bool read = verifies(p) && conf->smtp_tls_CAfile[0] != '\0';
+	bool read = verifies(p, conf) && conf->smtp_tls_CAfile[0] != '\0';
 	int r = tls_context_new(
 	    read ? conf->smtp_tls_CAfile : NULL, &p->tls, ret_why);
 
@@ -79,10 +54,7 @@ policies_new(const struct conf *conf, struct policies **ret_policies,
 	p->auth_in_clear = conf->smtp_auth_in_clear;
 	p->auth_soft = conf->smtp_auth_soft_bounce;
 	p->mechanisms = conf->smtp_sasl_mechanism_filter;
-	r = take_transports(p, conf);
-	if (r == 0)
-		r = tls_policies_load(
-		    conf->smtp_tls_policy_file, &p->table, ret_why);
+	r = tls_policies_load(conf->smtp_tls_policy_file, &p->table, ret_why);
 	if (r == 0)
 		r = credentials_load(
 		    conf->smtp_password_file, &p->credentials, ret_why);
@@ -110,8 +82,6 @@ policies_unref(struct policies **policies)
 	*policies = NULL;
 	if (p == NULL || --p->references > 0)
 		return;
-	while (p->ntransports > 0)
-		free(p->transports[--p->ntransports].name);
 	tls_policies_free(&p->table);
 	credentials_free(&p->credentials);
 	tls_context_unref(&p->tls);
@@ -125,17 +95,6 @@ policies_tls(const struct policies *policies)
 }
 
 /* ---- one delivery ---- */
-
-static const struct transport *
-find_transport(const struct policies *p, const char *name)
-{
-	uint32_t i;
-
-	for (i = 0; i < p->ntransports; i++)
-		if (strcmp(p->transports[i].name, name) == 0)
-			return &p->transports[i];
-	return NULL;
-}
 
 /* Without match= the name is that of the next hop, which the operator or the
  * recipient's address has; never one that the DNS gave for it. */
@@ -151,11 +110,10 @@ choose_names(const struct tls_policy *row, const struct nexthop *hop,
 		policy->names[policy->nnames++] = hop->host;
 }
 
-int
-policy_find(const struct policies *policies, const char *transport,
+void
+policy_find(const struct policies *policies, const struct policy_default *of,
     const char *nexthop, const struct nexthop *hop, struct policy *ret_policy)
 {
-	const struct transport *t = find_transport(policies, transport);
 	const struct tls_policy *row =
 	    tls_policies_find(policies->table, nexthop);
 	struct policy policy = {
@@ -165,11 +123,9 @@ policy_find(const struct policies *policies, const char *transport,
 		.mechanisms = policies->mechanisms,
 	};
 
-	if (t == NULL)
-		return -ENOENT;
-	policy.level = row != NULL ? row->level : t->level;
+	policy.level = row != NULL ? row->level : of->level;
 	policy.implicit = policy.level != TLS_LEVEL_NONE &&
-	    (t->implicit || (row != NULL && row->implicit) ||
+	    (of->implicit || (row != NULL && row->implicit) ||
 		(hop->kind != NEXTHOP_UNIX && hop->port == PORT_SMTPS));
 	if (policy.level == TLS_LEVEL_MAY &&
 	    (policy.implicit ||
@@ -180,5 +136,4 @@ policy_find(const struct policies *policies, const char *transport,
 	policy.apart = row != NULL || policy.credential != NULL ||
 	    policy.level == TLS_LEVEL_VERIFY;
 	*ret_policy = policy;
-	return 0;
 }

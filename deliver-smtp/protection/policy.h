@@ -1,7 +1,7 @@
 /* deliver-smtp/protection/policy.h - the protection that a delivery needs: by
  * its next hop from smtp_tls_policy_file, else by its transport; and the
  * credentials for it, from smtp_password_file. What is not known is never taken
- * for permission: a delivery without a policy waits.
+ * for permission: a delivery whose transport is not known waits.
  *
  * Policies do not change; a reload makes new ones, for sessions that begin
  * later. Sessions and kept connections hold references to theirs.
@@ -40,9 +40,15 @@ struct policy {
 	bool apart;
 };
 
-/* nexthop is the text of hop; both and the policies outlive *ret_policy.
- * -ENOENT: the transport is unknown. */
-int policy_find(const struct policies *policies, const char *transport,
+/* Of a transport, for next hops without a row. */
+struct policy_default {
+	enum tls_level level;
+	bool implicit;
+};
+
+/* nexthop is the text of hop; both and the policies outlive *ret_policy. */
+void
+policy_find(const struct policies *policies, const struct policy_default *of,
     const char *nexthop, const struct nexthop *hop, struct policy *ret_policy);
 
 #endif

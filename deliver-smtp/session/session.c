@@ -280,11 +280,12 @@ take_policy(struct session *s)
 {
 	const char *hop =
 	    s->reach.fell_back ? s->reach.fallback_hop : s->delivery->nexthop;
-	int r = policy_find(s->c.policies, s->delivery->transport, hop,
-	    &s->reach.hop, &s->policy);
 
-	if (r == 0)
+	if (s->settings.known) {
+		policy_find(s->c.policies, &s->settings.protection, hop,
+		    &s->reach.hop, &s->policy);
 		return true;
+	}
 	verdict_set(&s->why, AGENT_DEFERRED, "4.3.5",
 	    "there is no transport %s: its policy of TLS is not known",
 	    s->delivery->transport);
@@ -454,7 +455,7 @@ session_start(struct session_context *context, struct agent_delivery *delivery)
 	s->delivery = delivery;
 	delivery->user = s;
 	s->settings = context->settings;
-	settings_apply(&context->own, delivery->transport, &s->settings);
+	settings_apply(context->conf, delivery->transport, &s->settings);
 	settings_reach(&s->settings, delivery->kind, &s->reach);
 	s->reach.base = context->base;
 	s->reach.lookups = &context->lookups;

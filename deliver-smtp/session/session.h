@@ -67,6 +67,8 @@ struct settings {
 	enum conf_eight eight; /* where 8BITMIME is not offered */
 	bool chunking;         /* BDAT where it is offered */
 	uint32_t ignored;      /* keywords of EHLO: smtp_keyword_find() */
+	bool known;            /* the configuration has the transport */
+	struct policy_default protection;
 	/* Connections of a delivery that get past the handshake, at most; 0: no
 	 * limit. A kept one is not counted. */
 	uint32_t session_limit;
@@ -86,30 +88,10 @@ void settings_load(const struct conf *conf, struct settings *ret_settings);
 void settings_reach(
     const struct settings *settings, enum agent_kind kind, struct reach *reach);
 
-/* The part that a transport has of its own. */
-struct settings_own {
-	char transport[AGENT_NAME_MAX + 1];
-	char helo[SETTINGS_HELO_MAX]; /* "": that of all */
-	bool mx;
-	struct lookup_ways ways;
-	char fallback[CONF_FALLBACK_SIZE];
-	struct connect_source source;
-	enum conf_eight eight;
-	bool chunking;
-	uint32_t ignored; /* keywords of EHLO: smtp_keyword_find() */
-};
-
-struct settings_table {
-	size_t count;
-	struct settings_own rows[CONF_TRANSPORTS_MAX];
-};
-
-void
-settings_load_own(const struct conf *conf, struct settings_table *ret_table);
-/* Put what the transport has of its own into settings; one that is not in the
- * table has nothing. */
-void settings_apply(const struct settings_table *table, const char *transport,
-    struct settings *settings);
+/* Put what a transport has of its own into settings; one that the configuration
+ * does not have has nothing. */
+void settings_apply(
+    const struct conf *conf, const char *transport, struct settings *settings);
 
 /* ---- connections ---- */
 
@@ -137,7 +119,7 @@ struct session_context {
 	/* A session has its own copy: a reload is for sessions that begin after
 	 * it. */
 	struct settings settings;
-	struct settings_table own;
+	const struct conf *conf;     /* in force */
 	struct policies *policies;   /* the same holds for these */
 	struct sender_map *rewrites; /* and these: sender_rewrite */
 	struct peers lockstep;       /* 1 */

@@ -120,48 +120,27 @@ load_source(const struct conf_transport *t, struct connect_source *source)
 }
 
 void
-settings_load_own(const struct conf *conf, struct settings_table *ret_table)
+settings_apply(
+    const struct conf *conf, const char *transport, struct settings *settings)
 {
-	uint32_t i;
+	const int place = conf_transport_find(conf, transport);
+	const struct conf_transport *t;
 
-	memset(ret_table, 0, sizeof(*ret_table));
-	for (i = 0; i < conf->ntransports; i++) {
-		const struct conf_transport *t = &conf->transports[i];
-		struct settings_own *own = &ret_table->rows[i];
-
-		snprintf(own->transport, sizeof(own->transport), "%s", t->name);
-		snprintf(own->helo, sizeof(own->helo), "%s", t->helo.name);
-		own->mx = t->mx_lookup;
-		own->ways = ways_of[t->host_lookup];
-		memcpy(own->fallback, t->fallback_relay.text,
-		    sizeof(own->fallback));
-		own->eight = t->eight;
-		own->chunking = t->chunking;
-		own->ignored = t->ehlo_ignored;
-		load_source(t, &own->source);
-	}
-	ret_table->count = conf->ntransports;
-}
-
-void
-settings_apply(const struct settings_table *table, const char *transport,
-    struct settings *settings)
-{
-	const struct settings_own *own = table->rows;
-
-	for (; own < table->rows + table->count; own++) {
-		if (strcmp(own->transport, transport) != 0)
-			continue;
-		settings->mx = own->mx;
-		settings->ways = own->ways;
-		memcpy(settings->fallback, own->fallback,
-		    sizeof(settings->fallback));
-		settings->eight = own->eight;
-		settings->chunking = own->chunking;
-		settings->ignored = own->ignored;
-		settings->source = own->source;
-		if (own->helo[0] != '\0')
-			memcpy(settings->helo, own->helo, sizeof(own->helo));
+	settings->known = place >= 0;
+	if (place < 0)
 		return;
-	}
+	t = &conf->transports[place];
+	settings->mx = t->mx_lookup;
+	settings->ways = ways_of[t->host_lookup];
+	memcpy(settings->fallback, t->fallback_relay.text,
+	    sizeof(settings->fallback));
+	settings->eight = t->eight;
+	settings->chunking = t->chunking;
+	settings->ignored = t->ehlo_ignored;
+	settings->protection.level = (enum tls_level)t->tls_level;
+	settings->protection.implicit = t->tls_wrappermode;
+	load_source(t, &settings->source);
+	if (t->helo.name[0] != '\0')
+		snprintf(
+		    settings->helo, sizeof(settings->helo), "%s", t->helo.name);
 }

@@ -170,17 +170,33 @@ void
 bench_policies(
     struct bench *b, const struct conf_setting *settings, size_t count)
 {
-	struct conf conf;
 	struct buf why = { 0 };
+	uint32_t i;
 
-	cr_assert_eq(conf_from_settings("test", settings, count, &conf, &why),
-	    0, "%s", buf_str(&why));
+	conf_done(&b->conf);
+	cr_assert_eq(
+	    conf_from_settings("test", settings, count, &b->conf, &why), 0,
+	    "%s", buf_str(&why));
 	if (b->context.policies != NULL)
 		policies_unref(&b->context.policies);
-	cr_assert_eq(policies_new(&conf, &b->context.policies, &why), 0, "%s",
-	    buf_str(&why));
-	conf_done(&conf);
+	cr_assert_eq(policies_new(&b->conf, &b->context.policies, &why), 0,
+	    "%s", buf_str(&why));
+	for (i = 0; i < b->conf.ntransports; i++)
+		b->conf.transports[i].host_lookup = CONF_LOOKUP_NATIVE;
+	b->context.conf = &b->conf;
 	buf_done(&why);
+}
+
+struct conf_transport *
+bench_transport(struct bench *b, const char *name)
+{
+	uint32_t i = 0;
+
+	while (i < b->conf.ntransports &&
+	    strcmp(b->conf.transports[i].name, name) != 0)
+		i++;
+	cr_assert_lt(i, b->conf.ntransports);
+	return &b->conf.transports[i];
 }
 
 void
@@ -329,6 +345,7 @@ bench_close(struct bench *b)
 	agent_free(&b->agent);
 	lookups_close(&b->context.lookups);
 	policies_unref(&b->context.policies);
+	conf_done(&b->conf);
 	bench_server_close(&b->server);
 	event_base_free(b->base);
 	io_close(&b->link);

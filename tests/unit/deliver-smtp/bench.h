@@ -49,8 +49,9 @@ struct bench {
 	struct event_base *base;
 	struct agent *agent;
 	struct session_context context;
-	int link; /* queue-send's end */
-	int fd;   /* the queue file */
+	struct conf conf; /* of the context */
+	int link;         /* queue-send's end */
+	int fd;           /* the queue file */
 	const char *content;
 	size_t content_len;
 	uint32_t flags; /* of the next deliveries, enum queue_file_flags */
@@ -89,6 +90,8 @@ void bench_server_close(struct server *s);
 struct conf_setting;
 void bench_policies(
     struct bench *b, const struct conf_setting *settings, size_t count);
+/* The transport of this name, which later deliveries have. */
+struct conf_transport *bench_transport(struct bench *b, const char *name);
 /* Hand over a delivery of nrcpts recipients; "%u" in nexthop is the port. */
 void bench_deliver(struct bench *b, enum agent_kind kind, const char *nexthop,
     uint32_t nrcpts);

@@ -27,7 +27,7 @@ static void
 start(const struct step *steps)
 {
 	bench_open(&b, BENCH_CONTENT, strlen(BENCH_CONTENT));
-	b.context.settings.ways = (struct lookup_ways){ 1, { RESOLVE_DNS } };
+	bench_transport(&b, "smtp")->host_lookup = CONF_LOOKUP_DNS;
 	bench_serve(&b, "*", steps);
 	b.server.again = bench_plain;
 	b.whole = true;
@@ -36,14 +36,14 @@ start(const struct step *steps)
 static void
 deliver(const char *hop, const char *fallback)
 {
-	struct settings *s = &b.context.settings;
+	struct conf_fallback *s = &bench_transport(&b, "smtp")->fallback_relay;
 	size_t len;
 
-	snprintf(s->fallback, sizeof(s->fallback), "%.*s",
-	    (int)strcspn(fallback, "%"), fallback);
+	snprintf(s->text, sizeof(s->text), "%.*s", (int)strcspn(fallback, "%"),
+	    fallback);
 	if (strchr(fallback, '%') != NULL) {
-		len = strlen(s->fallback);
-		snprintf(s->fallback + len, sizeof(s->fallback) - len, "%u%s",
+		len = strlen(s->text);
+		snprintf(s->text + len, sizeof(s->text) - len, "%u%s",
 		    b.server.port, strchr(fallback, '%') + 2);
 	}
 	bench_deliver(&b, AGENT_SMTP, hop, 1);

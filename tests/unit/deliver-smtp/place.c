@@ -145,7 +145,7 @@ start(void)
 {
 	bench_open(&b, BENCH_CONTENT, strlen(BENCH_CONTENT));
 	b.reuse = true;
-	b.context.settings.ways = (struct lookup_ways){ 1, { RESOLVE_DNS } };
+	bench_transport(&b, "smtp")->host_lookup = CONF_LOOKUP_DNS;
 	bench_serve(&b, NULL, two);
 }
 
@@ -227,6 +227,7 @@ Test(place, N27_a_policy_of_its_own_keeps_it_apart, .init = start, .fini = end,
 	};
 
 	bench_policies(&b, verify, 1);
+	bench_transport(&b, "smtp")->host_lookup = CONF_LOOKUP_DNS;
 	know("d.test", "a.test:10");
 	deliver("d.test:%u", "mx:a.test");
 	expect_elsewhere("");

@@ -53,16 +53,9 @@ static void
 begin(
     struct bench *b, const char *content, size_t len, const struct step *steps)
 {
-	char name[] = "smtp";
-	struct conf conf = { .ntransports = 2 };
-	char other[] = "lmtp";
-
-	conf.transports[0] =
-	    (struct conf_transport){ .name = name, .chunking = true };
-	conf.transports[1] =
-	    (struct conf_transport){ .name = other, .chunking = true };
 	bench_open(b, content, len);
-	settings_load_own(&conf, &b->context.own);
+	bench_transport(b, "smtp")->chunking = true;
+	bench_transport(b, "lmtp")->chunking = true;
 	bench_serve(b, NULL, steps);
 }
 

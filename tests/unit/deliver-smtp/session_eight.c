@@ -131,16 +131,10 @@ Test(session_eight, N25_converted_from_the_frame)
 Test(session_eight, N13_a_transport_may_refuse)
 {
 	static const char content[] = "Subject: x\n\n\xe9\n";
-	struct conf_transport *t;
-	struct conf conf = { .ntransports = 1 };
-	char name[] = "smtp";
 	struct bench b;
 
-	t = &conf.transports[0];
-	t->name = name;
-	t->eight = CONF_EIGHT_REFUSE;
 	bench_open(&b, content, strlen(content));
-	settings_load_own(&conf, &b.context.own);
+	bench_transport(&b, "smtp")->eight = CONF_EIGHT_REFUSE;
 	bench_serve(&b, NULL, seven);
 	b.flags = QUEUE_FILE_8BIT;
 	bench_deliver(&b, AGENT_SMTP, "127.0.0.1:%u", 1);

@@ -65,22 +65,17 @@ set_up(struct bench *b, const struct kind *k, enum server_end end)
 	static const struct conf_setting verify = {
 		.name = "default_tls_security_level", .value = "encrypt"
 	};
-	struct conf_transport *t;
-	struct conf conf = { .ntransports = 1 };
-	char name[] = "smtp", ca[BENCH_PATH];
+	char ca[BENCH_PATH];
 	size_t i;
 
-	t = &conf.transports[0];
-	t->name = name;
-	t->chunking = true;
 	bench_open(b, BENCH_CONTENT, strlen(BENCH_CONTENT));
-	settings_load_own(&conf, &b->context.own);
 	if (k->tls) {
 		bench_policies(b, &verify, 1);
 		bench_template(ca);
 		b->server.tls = peer_context(PEER_GOOD, ca);
 		unlink(ca);
 	}
+	bench_transport(b, "smtp")->chunking = true;
 	b->server.end = end;
 	for (i = 0; end == SERVER_IS_SILENT && i < DIALOG_NSTATES; i++)
 		b->context.settings.limits[i] = MILD;

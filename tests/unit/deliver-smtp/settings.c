@@ -57,12 +57,10 @@ Test(settings, a_transport_has_its_own)
 			.fallback_relay = { "relay.test" },
 			.helo = { "slow.test" } },
 		} };
-	struct settings_table table;
 	struct settings s;
 
-	settings_load_own(&conf, &table);
 	settings_load(&conf, &s);
-	settings_apply(&table, "smtp", &s);
+	settings_apply(&conf, "smtp", &s);
 	cr_expect(s.mx);
 	cr_expect(s.chunking);
 	cr_expect_eq(s.ways.count, 1);
@@ -71,9 +69,9 @@ Test(settings, a_transport_has_its_own)
 	cr_expect_str_eq(s.helo, "all.test");
 	cr_expect_eq(s.source.in.sin_family, 0);
 	cr_expect_eq(s.source.in6.sin6_family, 0);
-	settings_apply(&table, "nosuch", &s);
+	settings_apply(&conf, "nosuch", &s);
 	cr_expect(s.mx);
-	settings_apply(&table, "slow", &s);
+	settings_apply(&conf, "slow", &s);
 	cr_expect_not(s.mx);
 	cr_expect_not(s.chunking);
 	cr_expect_eq(s.ways.count, 2);

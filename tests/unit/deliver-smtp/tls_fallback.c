@@ -48,6 +48,7 @@ set_up(const struct step *steps, const struct step *again, const char *row)
 		{ "smtp_tls_policy_file", table, 3 },
 	};
 	struct settings *s = &b.context.settings;
+	struct conf_fallback *fallback;
 	int fd;
 
 	bench_open(&b, BENCH_CONTENT, strlen(BENCH_CONTENT));
@@ -60,8 +61,9 @@ set_up(const struct step *steps, const struct step *again, const char *row)
 	bench_policies(&b, settings, ARRAY_LEN(settings));
 	bench_serve(&b, "*", steps);
 	b.server.again = again;
-	snprintf(
-	    s->fallback, sizeof(s->fallback), "127.0.0.3:%u", b.server.port);
+	fallback = &bench_transport(&b, "smtp")->fallback_relay;
+	snprintf(fallback->text, sizeof(fallback->text), "127.0.0.3:%u",
+	    b.server.port);
 	s->limits[DIALOG_TLS] = steps == silent ? SHORT : 60 * USEC_PER_SEC;
 }
 
