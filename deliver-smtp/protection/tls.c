@@ -18,9 +18,8 @@
 struct tls {
 	struct tls_context *context;
 	SSL *ssl;
-	struct buf in, out;
-	size_t taken, sent; /* of in; of out */
-	size_t quiet;       /* octets that were fed since the last content */
+	BIO *in, *out; /* octets in memory, of ssl: from the server, to it */
+	size_t quiet;  /* octets that were fed since the last content */
 	unsigned tickets;
 	enum tls_level level;
 	char *names[TLS_POLICY_NAMES_MAX];
@@ -29,61 +28,6 @@ struct tls {
 	bool done;      /* the handshake */
 	char why[200];
 };
-
-/* ---- octets in memory, for OpenSSL ---- */
-
-static int
-bio_read(BIO *bio, char *data, int size)
-{
-	struct tls *t = BIO_get_data(bio);
-	size_t n = t->in.len - t->taken;
-
-	BIO_clear_retry_flags(bio);
-	if (n == 0) {
-		BIO_set_retry_read(bio);
-		return -1;
-	}
-	if (n > (size_t)size)
-		n = (size_t)size;
-	memcpy(data, t->in.data + t->taken, n);
-	t->taken += n;
-	if (t->taken == t->in.len) {
-		buf_reset(&t->in);
-		t->taken = 0;
-	}
-	return (int)n;
-}
-
-static int
-bio_write(BIO *bio, const char *data, int len)
-{
-	struct tls *t = BIO_get_data(bio);
-
-	BIO_clear_retry_flags(bio);
-	return buf_add(&t->out, data, (size_t)len) < 0 ? -1 : len;
-}
-
-static long
-bio_ctrl(BIO *bio UNUSED, int what, long n UNUSED, void *p UNUSED)
-{
-	return what == BIO_CTRL_FLUSH;
-}
-
-BIO_METHOD *
-tls_method_new(void)
-{
-	BIO_METHOD *m = BIO_meth_new(
-	    BIO_get_new_index() | BIO_TYPE_SOURCE_SINK, "octets in memory");
-
-	if (m == NULL)
-		return NULL;
-	if (BIO_meth_set_read(m, bio_read) == 1 &&
-	    BIO_meth_set_write(m, bio_write) == 1 &&
-	    BIO_meth_set_ctrl(m, bio_ctrl) == 1)
-		return m;
-	BIO_meth_free(m);
-	return NULL;
-}
 
 /* ---- sessions ---- */
 
@@ -208,10 +152,10 @@ tls_feed(struct tls *t, const char *data, size_t len)
 	if (t->quiet > TLS_QUIET_MAX)
 		return fail(t, "much is said, and none of it is content");
 	/* Each request of a server to begin anew is answered, read or not. */
-	if (t->out.len > TLS_UNREAD_MAX)
+	if (BIO_ctrl_pending(t->out) > TLS_UNREAD_MAX)
 		return fail(t, "much is asked, and no answer is read");
 	t->quiet += len;
-	return buf_add(&t->in, data, len);
+	return BIO_write(t->in, data, (int)len) == (int)len ? 0 : -ENOMEM;
 }
 
 /* ---- content ---- */
@@ -240,7 +184,7 @@ tls_read(struct tls *t, char *data, size_t size)
 bool
 tls_has_more(const struct tls *t)
 {
-	return t->in.len > t->taken || SSL_pending(t->ssl) > 0;
+	return BIO_ctrl_pending(t->in) > 0 || SSL_pending(t->ssl) > 0;
 }
 
 int
@@ -266,18 +210,21 @@ tls_part(struct tls *t)
 size_t
 tls_waiting(const struct tls *t, const char **ret_data)
 {
-	*ret_data = t->out.data + t->sent;
-	return t->out.len - t->sent;
+	char *data = NULL;
+	const long len = BIO_get_mem_data(t->out, &data);
+
+	*ret_data = data;
+	return len > 0 ? (size_t)len : 0;
 }
 
 void
 tls_sent(struct tls *t, size_t len)
 {
-	t->sent += len;
-	if (t->sent < t->out.len)
-		return;
-	buf_reset(&t->out);
-	t->sent = 0;
+	char sent[4096];
+
+	for (; len > sizeof(sent); len -= sizeof(sent))
+		(void)BIO_read(t->out, sent, sizeof(sent));
+	(void)BIO_read(t->out, sent, (int)len);
 }
 
 void
@@ -313,13 +260,14 @@ copy_names(struct tls *t, const struct tls_want *want)
 static int
 attach(struct tls *t)
 {
-	BIO *bio = BIO_new(t->context->method);
-
-	if (bio == NULL)
+	t->in = BIO_new(BIO_s_mem());
+	t->out = BIO_new(BIO_s_mem());
+	if (t->in == NULL || t->out == NULL) {
+		BIO_free(t->in);
+		BIO_free(t->out);
 		return -ENOMEM;
-	BIO_set_data(bio, t);
-	BIO_set_init(bio, 1);
-	SSL_set_bio(t->ssl, bio, bio);
+	}
+	SSL_set_bio(t->ssl, t->in, t->out);
 	if (SSL_set_app_data(t->ssl, t) != 1)
 		return -ENOMEM;
 	SSL_set_connect_state(t->ssl);
@@ -392,8 +340,6 @@ tls_free(struct tls **tls)
 	while (t->nnames > 0)
 		free(t->names[--t->nnames]);
 	buf_done(&t->key);
-	buf_done(&t->in);
-	buf_done(&t->out);
 	tls_context_unref(&t->context);
 	free(t);
 }

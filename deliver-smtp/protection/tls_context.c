@@ -132,8 +132,7 @@ tls_context_new(
 		return r;
 	c->references = 1;
 	c->ssl = SSL_CTX_new(TLS_client_method());
-	c->method = tls_method_new();
-	if (c->ssl != NULL && c->method != NULL)
+	if (c->ssl != NULL)
 		r = set_up(c);
 	if (r == 0 && ca_file != NULL)
 		r = load_authorities(c->ssl, ca_file, ret_why);
@@ -163,6 +162,5 @@ tls_context_unref(struct tls_context **context)
 		return;
 	tls_sessions_done(&c->sessions);
 	SSL_CTX_free(c->ssl);
-	BIO_meth_free(c->method);
 	free(c);
 }

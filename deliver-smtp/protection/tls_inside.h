@@ -33,7 +33,6 @@ int tls_session_key(const struct tls_want *want, struct buf *out);
 
 struct tls_context {
 	SSL_CTX *ssl;
-	BIO_METHOD *method; /* tls.c: octets in memory */
 	struct tls_sessions sessions;
 	/* OpenSSL's own, behind ours. */
 	int (*judge)(const SSL *ssl, const SSL_CTX *ctx, int what, int bits,
@@ -45,7 +44,6 @@ struct tls_context *tls_context_ref(struct tls_context *context);
 
 /* ---- tls.c, for the context ---- */
 
-BIO_METHOD *tls_method_new(void);
 /* A new session of a connection, for SSL_CTX_sess_set_new_cb(). */
 int tls_on_session(SSL *ssl, SSL_SESSION *session);
 
