@@ -7,7 +7,6 @@
  *	inherit.c  which wishes of the sender its messages have
  *	members.c  from an alias to recipients: nested aliases, owners, loops
  *	names.c    what a name means
- *	seen.c     a set of strings
  *	forward.c  the forward file of a user
  *	include.c  include files, opened as their reader; include_lines.c
  *	           reads them
@@ -29,24 +28,6 @@
 #include "spool/queue_file.h"
 #include "spool/spool.h"
 #include "submit/use.h"
-
-/* ---- seen.c ---- */
-
-/* Strings are compared as they are; 0 is an empty set. */
-struct seen {
-	struct buf text;  /* all strings, each with its NUL */
-	uint32_t *places; /* offset in text + 1; 0: free */
-	uint32_t nplaces; /* a power of two */
-	uint32_t count;
-	uint64_t seed;
-};
-
-/* 1: it is new; 0: it was there; -ENOMEM. */
-int seen_add(struct seen *s, const char *string);
-void seen_done(struct seen *s);
-/* Doubles an array of count elements that is full at each power of two.
- * -ENOMEM. */
-int seen_make_room(void **array, uint32_t count, size_t size);
 
 /* ---- include.c ---- */
 

@@ -6,7 +6,9 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/array.h"
 #include "base/io.h"
+#include "base/texts.h"
 
 #define DEPTH_MAX      50 /* of aliases and include files in each other */
 #define PROGRESS_EVERY 256
@@ -46,9 +48,10 @@ struct expander {
 	const struct members_of *of;
 	const struct members_sink *sink;
 	struct buf *why;
-	struct seen seen;
+	struct texts_set seen;
 	struct node *nodes;
 	struct group *groups;
+	size_t nnodes_cap, ngroups_cap;
 	uint32_t nnodes, ngroups, nrcpts, steps;
 	uint64_t room; /* for bytes of include files */
 	bool begun;    /* the message of this group */
@@ -81,7 +84,7 @@ meet(struct expander *x, const char *prefix, const char *name)
 	int r = buf_printf(&key, "%s%s", prefix, name);
 
 	if (r == 0)
-		r = seen_add(&x->seen, buf_str(&key));
+		r = texts_set_add(&x->seen, buf_str(&key));
 	buf_done(&key);
 	return r;
 }
@@ -98,28 +101,29 @@ is_below(const struct expander *x, uint32_t node, const char *key)
 static int
 add_node(struct expander *x, uint32_t parent, const struct meaning *m)
 {
-	void *array = x->nodes;
-	int r = seen_make_room(&array, x->nnodes, sizeof(*x->nodes));
+	struct node *nodes =
+	    array_room(x->nodes, x->nnodes, &x->nnodes_cap, sizeof(*x->nodes));
 
-	x->nodes = array;
-	if (r == 0)
-		x->nodes[x->nnodes++] =
-		    (struct node){ parent, m->key, m->alias };
-	return r;
+	if (nodes == NULL)
+		return -ENOMEM;
+	x->nodes = nodes;
+	nodes[x->nnodes++] = (struct node){ parent, m->key, m->alias };
+	return 0;
 }
 
 static int
 add_group(struct expander *x, uint32_t node, char *sender)
 {
-	void *array = x->groups;
-	int r = seen_make_room(&array, x->ngroups, sizeof(*x->groups));
+	struct group *groups = array_room(
+	    x->groups, x->ngroups, &x->ngroups_cap, sizeof(*x->groups));
 
-	x->groups = array;
-	if (r == 0)
-		x->groups[x->ngroups++] = (struct group){ node, sender };
-	else
+	if (groups == NULL) {
 		free(sender);
-	return r;
+		return -ENOMEM;
+	}
+	x->groups = groups;
+	groups[x->ngroups++] = (struct group){ node, sender };
+	return 0;
 }
 
 /* ---- recipients ---- */
@@ -464,7 +468,7 @@ done(struct expander *x)
 	free(x->groups);
 	free(x->nodes);
 	free(x->frames);
-	seen_done(&x->seen);
+	texts_set_done(&x->seen);
 }
 
 int

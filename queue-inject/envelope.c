@@ -7,9 +7,7 @@
 #include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 void
 envelope_done(struct envelope *e)
@@ -17,65 +15,22 @@ envelope_done(struct envelope *e)
 	buf_done(&e->sender);
 	buf_done(&e->rcpts);
 	buf_done(&e->wishes);
-	free(e->slots);
-	e->slots = NULL;
-	e->nslots = 0;
+	texts_set_done(&e->known);
 }
 
-/* ---- each recipient once ---- */
-
-/* The hash of a folded address. The case of letters does not matter. */
-static size_t
-hash_address(const char *folded)
+/* The form by which a recipient is known: the case of letters does not matter.
+ * If memory is short, a domain is not folded, and two spellings of one address
+ * count as two. */
+static void
+fold(const char *address, size_t len, char folded[ADDRESS_FOLDED_MAX + 1])
 {
-	uint64_t h = 14695981039346656037u; /* FNV-1a */
+	char text[ADDRESS_MAX + 1];
 
+	memcpy(text, address, len);
+	text[len] = '\0';
+	(void)address_fold(text, folded);
 	for (; *folded != '\0'; folded++)
-		h = (h ^ (unsigned char)tolower((unsigned char)*folded)) *
-		    1099511628211u;
-	return (size_t)(h ^ h >> 32);
-}
-
-/* The slot of the address, or the free slot for the address. If memory is
- * short, a domain is not folded, and two spellings of one address count as two.
- */
-static size_t *
-find_slot(const struct envelope *e, const char *address)
-{
-	char folded[ADDRESS_FOLDED_MAX + 1], known[ADDRESS_FOLDED_MAX + 1];
-	size_t i, *slot;
-
-	(void)address_fold(address, folded);
-	i = hash_address(folded);
-	slot = &e->slots[i & (e->nslots - 1)];
-	while (*slot != 0) {
-		(void)address_fold(e->rcpts.data + (*slot - 1), known);
-		if (strcasecmp(known, folded) == 0)
-			break;
-		slot = &e->slots[++i & (e->nslots - 1)];
-	}
-	return slot;
-}
-
-/* At most half of the slots are used. */
-static int
-make_slots(struct envelope *e)
-{
-	size_t pos = 0, at = 0, len, *old = e->slots;
-	const char *address;
-
-	if (e->rcpt_count < e->nslots / 2)
-		return 0;
-	e->nslots = e->nslots == 0 ? 64 : 2 * e->nslots;
-	e->slots = calloc(e->nslots, sizeof(*e->slots));
-	free(old);
-	if (e->slots == NULL)
-		return -ENOMEM;
-	while ((address = envelope_next_rcpt(e, &pos, &len)) != NULL) {
-		*find_slot(e, address) = at + 1;
-		at = pos;
-	}
-	return 0;
+		*folded = (char)tolower((unsigned char)*folded);
 }
 
 static int
@@ -107,30 +62,26 @@ int
 envelope_add_rcpt(
     struct envelope *e, const char *address, size_t len, struct refusal *why)
 {
-	size_t at = e->rcpts.len, *slot = NULL;
-	char text[ADDRESS_MAX + 1];
+	char folded[ADDRESS_FOLDED_MAX + 1];
 	int r = address_check(address, len);
 
 	if (r < 0)
 		return refuse_address(why, r, address, len);
 	if (e->once) {
-		if (make_slots(e) < 0)
-			return refuse(why, REFUSAL_MEMORY, "out of memory");
-		memcpy(text, address, len);
-		text[len] = '\0';
-		slot = find_slot(e, text);
-		if (*slot != 0)
+		fold(address, len, folded);
+		if (texts_set_has(&e->known, folded))
 			return 0;
 	}
 	if (e->rcpt_limit != 0 && e->rcpt_count >= e->rcpt_limit)
 		return refuse(why, REFUSAL_TOO_MANY,
 		    "more than %u recipients (message_recipient_limit)",
 		    e->rcpt_limit);
-	if (buf_add(&e->rcpts, address, len) < 0 ||
-	    buf_add_char(&e->rcpts, '\0') < 0)
+	/* Room first: no recipient is known that is not there. */
+	if (buf_reserve(&e->rcpts, len + 1) < 0 ||
+	    (e->once && texts_set_add(&e->known, folded) < 0))
 		return refuse(why, REFUSAL_MEMORY, "out of memory");
-	if (slot != NULL)
-		*slot = at + 1;
+	(void)buf_add(&e->rcpts, address, len);
+	(void)buf_add_char(&e->rcpts, '\0');
 	e->rcpt_count++;
 	return 0;
 }

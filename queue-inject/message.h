@@ -16,6 +16,7 @@
 
 #include "base/address_list.h"
 #include "base/buf.h"
+#include "base/texts.h"
 #include "config/conf.h"
 #include "queue-inject/refusal.h"
 #include "submit/submit.h"
@@ -147,8 +148,7 @@ struct envelope {
 	/* Wishes in MAIL and RCPT. Options hold where there is no wish. */
 	struct dsn_mail dsn;
 	struct buf wishes; /* of recipients: NOTIFY as a byte, ORCPT and NUL */
-	/* private: places in rcpts by hash, plus 1; 0: free */
-	size_t *slots, nslots;
+	struct texts_set known; /* private: recipients, folded */
 };
 
 void envelope_done(struct envelope *e);

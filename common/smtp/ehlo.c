@@ -7,42 +7,6 @@
 
 #include "base/num.h"
 
-static void
-set_pipelining(struct smtp_ehlo *ehlo, const char *value UNUSED)
-{
-	ehlo->pipelining = true;
-}
-
-static void
-set_eight_bit(struct smtp_ehlo *ehlo, const char *value UNUSED)
-{
-	ehlo->eight_bit = true;
-}
-
-static void
-set_utf8(struct smtp_ehlo *ehlo, const char *value UNUSED)
-{
-	ehlo->utf8 = true;
-}
-
-static void
-set_dsn(struct smtp_ehlo *ehlo, const char *value UNUSED)
-{
-	ehlo->dsn = true;
-}
-
-static void
-set_chunking(struct smtp_ehlo *ehlo, const char *value UNUSED)
-{
-	ehlo->chunking = true;
-}
-
-static void
-set_starttls(struct smtp_ehlo *ehlo, const char *value UNUSED)
-{
-	ehlo->starttls = true;
-}
-
 /* The places in the table are the bits of enum smtp_auth. */
 static const char *const mechanisms[] = {
 	"SCRAM-SHA-256",
@@ -101,16 +65,17 @@ set_size(struct smtp_ehlo *ehlo, const char *value)
 /* The places in the table are the bits of a set of keywords. */
 static const struct {
 	const char *name;
+	size_t flag; /* offset of a bool, without `set` */
 	void (*set)(struct smtp_ehlo *ehlo, const char *value);
 } keywords[] = {
-	{ "pipelining", set_pipelining },
-	{ "size", set_size },
-	{ "8bitmime", set_eight_bit },
-	{ "smtputf8", set_utf8 },
-	{ "dsn", set_dsn },
-	{ "starttls", set_starttls },
-	{ "auth", set_auth },
-	{ "chunking", set_chunking },
+	{ "pipelining", offsetof(struct smtp_ehlo, pipelining), NULL },
+	{ "size", 0, set_size },
+	{ "8bitmime", offsetof(struct smtp_ehlo, eight_bit), NULL },
+	{ "smtputf8", offsetof(struct smtp_ehlo, utf8), NULL },
+	{ "dsn", offsetof(struct smtp_ehlo, dsn), NULL },
+	{ "starttls", offsetof(struct smtp_ehlo, starttls), NULL },
+	{ "auth", 0, set_auth },
+	{ "chunking", offsetof(struct smtp_ehlo, chunking), NULL },
 };
 
 int
@@ -148,8 +113,12 @@ take_keyword(
 	if (*value != '\0')
 		*value++ = '\0';
 	k = smtp_keyword_find(copy, strlen(copy));
-	if (k >= 0 && (ignored & 1u << k) == 0)
+	if (k < 0 || (ignored & 1u << k) != 0)
+		return;
+	if (keywords[k].set != NULL)
 		keywords[k].set(ehlo, value);
+	else
+		*(bool *)((char *)ehlo + keywords[k].flag) = true;
 }
 
 void
