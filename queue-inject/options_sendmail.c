@@ -1,6 +1,8 @@
 /* The switches of sendmail: one table of letters, one of -b modes. */
 #include "queue-inject/options.h"
 
+#include <stddef.h>
+#include <stdint.h>
 #include <string.h>
 #include <strings.h>
 
@@ -13,42 +15,49 @@ enum value {
 struct letter {
 	char letter;
 	enum value value;
-	/* NULL: accepted, and without a meaning here. */
+	/* NULL: `field` is set. */
 	int (*set)(struct options *o, const char *value, struct refusal *why);
+	/* Offset of a string, or without a value of a bool. FIELD_NONE: the
+	 * switch is accepted, and without a meaning here. */
+	size_t field;
 };
 
-#define WHERE "routing_file and alias_file say where an address goes"
+#define FIELD_NONE  SIZE_MAX
+#define FIELD(name) NULL, offsetof(struct options, name)
+#define NOTHING     NULL, FIELD_NONE
+
+#define WHERE       "routing_file and alias_file say where an address goes"
 
 static int
 set_mode(struct options *o, const char *value, struct refusal *why)
 {
-	static const struct mode {
-		const char *name, *whose;
-	} others[] = {
-		{ "d", "the daemon is qscheduler" },
-		{ "D", "the daemon is qscheduler" },
-		{ "t", WHERE },
-		{ "h", "there is no host status database" },
-		{ "H", "there is no host status database" },
-	};
 	static const struct {
 		const char *name;
 		enum task task;
-	} tasks[] = { { "m", TASK_SUBMIT }, { "s", TASK_DIALOGUE },
-		{ "p", TASK_LIST }, { "i", TASK_ALIASES },
-		{ "v", TASK_VERIFY } };
+		const char *whose; /* not NULL: it is not supported */
+	} modes[] = {
+		{ "m", TASK_SUBMIT, NULL },
+		{ "s", TASK_DIALOGUE, NULL },
+		{ "p", TASK_LIST, NULL },
+		{ "i", TASK_ALIASES, NULL },
+		{ "v", TASK_VERIFY, NULL },
+		{ "d", 0, "the daemon is qscheduler" },
+		{ "D", 0, "the daemon is qscheduler" },
+		{ "t", 0, WHERE },
+		{ "h", 0, "there is no host status database" },
+		{ "H", 0, "there is no host status database" },
+	};
 	size_t i;
 
-	for (i = 0; i < ARRAY_LEN(others); i++)
-		if (strcmp(value, others[i].name) == 0)
+	for (i = 0; i < ARRAY_LEN(modes); i++) {
+		if (strcmp(value, modes[i].name) != 0)
+			continue;
+		if (modes[i].whose != NULL)
 			return refuse(why, REFUSAL_UNSUPPORTED,
-			    "-b%s is not supported: %s", value,
-			    others[i].whose);
-	for (i = 0; i < ARRAY_LEN(tasks); i++)
-		if (strcmp(value, tasks[i].name) == 0) {
-			o->task = tasks[i].task;
-			return 0;
-		}
+			    "-b%s is not supported: %s", value, modes[i].whose);
+		o->task = modes[i].task;
+		return 0;
+	}
 	return refuse(why, REFUSAL_USAGE, "-b%.16s: unknown mode; %s", value,
 	    "-bm and -bs submit, -bp lists");
 }
@@ -61,43 +70,6 @@ set_body_type(UNUSED struct options *o, const char *value, struct refusal *why)
 		return 0;
 	return refuse(why, REFUSAL_USAGE,
 	    "-B takes 7BIT or 8BITMIME, not `%.40s'", value);
-}
-
-static int
-set_conf(struct options *o, const char *value, UNUSED struct refusal *why)
-{
-	o->conf_path = value;
-	return 0;
-}
-
-static int
-set_sender(struct options *o, const char *value, UNUSED struct refusal *why)
-{
-	o->sender = value;
-	return 0;
-}
-
-static int
-set_full_name(struct options *o, const char *value, UNUSED struct refusal *why)
-{
-	o->full_name = value;
-	return 0;
-}
-
-static int
-set_ignore_dot(
-    struct options *o, UNUSED const char *value, UNUSED struct refusal *why)
-{
-	o->ignore_dot = true;
-	return 0;
-}
-
-static int
-set_from_header(
-    struct options *o, UNUSED const char *value, UNUSED struct refusal *why)
-{
-	o->from_header = true;
-	return 0;
 }
 
 /* -oi and -oIgnoreDots are -i; the others meant something elsewhere. */
@@ -204,36 +176,36 @@ set_traffic(struct options *o, const char *value, struct refusal *why)
 
 /* clang-format off */
 static const struct letter letters[] = {
-	{ 'A', VALUE_NEEDED,   NULL },
-	{ 'B', VALUE_NEEDED,   set_body_type },
-	{ 'C', VALUE_NEEDED,   set_conf },
-	{ 'F', VALUE_NEEDED,   set_full_name },
-	{ 'G', VALUE_NONE,     NULL },
-	{ 'I', VALUE_NONE,     set_aliases },
-	{ 'L', VALUE_NEEDED,   NULL },
-	{ 'N', VALUE_NEEDED,   set_notify },
-	{ 'O', VALUE_NEEDED,   NULL },
-	{ 'R', VALUE_NEEDED,   set_return },
-	{ 'U', VALUE_NONE,     NULL },
-	{ 'V', VALUE_NEEDED,   set_envid },
-	{ 'X', VALUE_NEEDED,   set_traffic },
-	{ 'b', VALUE_NEEDED,   set_mode },
-	{ 'c', VALUE_NONE,     NULL },
-	{ 'd', VALUE_ATTACHED, NULL },
-	{ 'e', VALUE_NEEDED,   NULL },
-	{ 'f', VALUE_NEEDED,   set_sender },
-	{ 'h', VALUE_NEEDED,   NULL },
-	{ 'i', VALUE_NONE,     set_ignore_dot },
-	{ 'm', VALUE_NONE,     NULL },
-	{ 'n', VALUE_NONE,     NULL },
-	{ 'o', VALUE_NEEDED,   set_o },
-	{ 'p', VALUE_NEEDED,   NULL },
-	{ 'q', VALUE_ATTACHED, set_flush },
-	{ 'r', VALUE_NEEDED,   set_sender },
-	{ 's', VALUE_NONE,     NULL },
-	{ 't', VALUE_NONE,     set_from_header },
-	{ 'v', VALUE_NONE,     NULL },
-	{ 'x', VALUE_NONE,     NULL },
+	{ 'A', VALUE_NEEDED,   NOTHING },
+	{ 'B', VALUE_NEEDED,   set_body_type, 0 },
+	{ 'C', VALUE_NEEDED,   FIELD(conf_path) },
+	{ 'F', VALUE_NEEDED,   FIELD(full_name) },
+	{ 'G', VALUE_NONE,     NOTHING },
+	{ 'I', VALUE_NONE,     set_aliases, 0 },
+	{ 'L', VALUE_NEEDED,   NOTHING },
+	{ 'N', VALUE_NEEDED,   set_notify, 0 },
+	{ 'O', VALUE_NEEDED,   NOTHING },
+	{ 'R', VALUE_NEEDED,   set_return, 0 },
+	{ 'U', VALUE_NONE,     NOTHING },
+	{ 'V', VALUE_NEEDED,   set_envid, 0 },
+	{ 'X', VALUE_NEEDED,   set_traffic, 0 },
+	{ 'b', VALUE_NEEDED,   set_mode, 0 },
+	{ 'c', VALUE_NONE,     NOTHING },
+	{ 'd', VALUE_ATTACHED, NOTHING },
+	{ 'e', VALUE_NEEDED,   NOTHING },
+	{ 'f', VALUE_NEEDED,   FIELD(sender) },
+	{ 'h', VALUE_NEEDED,   NOTHING },
+	{ 'i', VALUE_NONE,     FIELD(ignore_dot) },
+	{ 'm', VALUE_NONE,     NOTHING },
+	{ 'n', VALUE_NONE,     NOTHING },
+	{ 'o', VALUE_NEEDED,   set_o, 0 },
+	{ 'p', VALUE_NEEDED,   NOTHING },
+	{ 'q', VALUE_ATTACHED, set_flush, 0 },
+	{ 'r', VALUE_NEEDED,   FIELD(sender) },
+	{ 's', VALUE_NONE,     NOTHING },
+	{ 't', VALUE_NONE,     FIELD(from_header) },
+	{ 'v', VALUE_NONE,     NOTHING },
+	{ 'x', VALUE_NONE,     NOTHING },
 };
 /* clang-format on */
 
@@ -246,6 +218,17 @@ find_letter(char c)
 		if (letters[i].letter == c)
 			return &letters[i];
 	return NULL;
+}
+
+static void
+set_field(struct options *o, const struct letter *l, const char *value)
+{
+	void *field = (char *)o + l->field;
+
+	if (l->value == VALUE_NONE)
+		*(bool *)field = true;
+	else
+		*(const char **)field = value;
 }
 
 /* One argument that begins with `-`: letters, the last of which may take the
@@ -279,6 +262,8 @@ take_argument(
 		}
 		if (l->set != NULL)
 			r = l->set(o, value, why);
+		else if (l->field != FIELD_NONE)
+			set_field(o, l, value);
 	}
 	return r;
 }
