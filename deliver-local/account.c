@@ -5,11 +5,8 @@
 #include <grp.h>
 #include <pwd.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-#define ENTRY_MAX ((size_t)1 << 20)
 
 static int
 copy_entry(const struct passwd *pw, struct account *ret)
@@ -27,31 +24,18 @@ copy_entry(const struct passwd *pw, struct account *ret)
 	return 1;
 }
 
-/* By name, or by number when name is NULL. */
+/* By name, or by number when name is NULL. Some sources answer "none" with one
+ * of the errors. */
 static int
 look_up(const char *name, uid_t uid, struct account *ret)
 {
-	struct passwd entry, *pw = NULL;
-	size_t size = 4096;
-	char *room = NULL, *more;
-	int error = ERANGE, r;
+	const struct passwd *pw;
 
-	for (; error == ERANGE && size <= ENTRY_MAX; size *= 4) {
-		more = realloc(room, size);
-		if (more == NULL) {
-			error = ENOMEM;
-			break;
-		}
-		room = more;
-		error = name != NULL ? getpwnam_r(name, &entry, room, size, &pw)
-				     : getpwuid_r(uid, &entry, room, size, &pw);
-	}
+	errno = 0;
+	pw = name != NULL ? getpwnam(name) : getpwuid(uid);
 	if (pw != NULL)
-		r = copy_entry(pw, ret);
-	else /* some sources answer "none" with one of these */
-		r = error == ENOENT || error == ESRCH ? 0 : -error;
-	free(room);
-	return r;
+		return copy_entry(pw, ret);
+	return errno == ENOENT || errno == ESRCH ? 0 : -errno;
 }
 
 /* ---- sources of accounts ---- */

@@ -87,12 +87,6 @@ is_idle(const void *arg)
 	return LIST_EMPTY(&l->tasks);
 }
 
-static void
-on_ask(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
-{
-	task_ask_all(arg);
-}
-
 /* Programs are asked to end before all that runs is ended. */
 static void
 begin_end(struct local *l, usec_t ask)
@@ -127,25 +121,13 @@ on_orphaned(void *arg)
 		begin_end(l, 0);
 }
 
-static void
-end_all(void *arg)
-{
-	task_end_all(arg);
-}
-
-static void
-cancel(void *arg, struct agent_delivery *delivery, enum agent_stage stage)
-{
-	task_cancel(arg, delivery, stage);
-}
-
 static const struct daemon_agent_ops agent_ops = {
 	.deliver = on_deliver,
 	.is_idle = is_idle,
 	.stop = on_stop,
 	.orphaned = on_orphaned,
-	.cancel = cancel,
-	.end_all = end_all,
+	.cancel = task_cancel,
+	.end_all = task_end_all,
 };
 
 /* ---- the daemon ---- */
@@ -243,7 +225,7 @@ start(struct daemon *d)
 		r = daemon_routes(d->conf, &l->routes);
 	if (r < 0)
 		return r;
-	l->ask = evtimer_new(l->base, on_ask, l);
+	l->ask = evtimer_new(l->base, task_ask_all, l);
 	r = daemon_agent_init(&l->link, d, &agent_ops, l);
 	if (r == 0)
 		r = strays_init(&l->strays, l->base);

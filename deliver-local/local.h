@@ -151,11 +151,11 @@ void task_begin(struct local *l, struct agent_delivery *delivery);
 /* Give up tasks that wait for a process to be had. */
 void task_end_waiting(struct local *l);
 /* Begin no recipient of this delivery any more. */
-void task_cancel(struct local *l, const struct agent_delivery *delivery,
-    enum agent_stage stage);
-/* SIGTERM to tasks that run a program, for a stop in good order. */
-void task_ask_all(struct local *l);
+void task_cancel(
+    void *local, struct agent_delivery *delivery, enum agent_stage stage);
+/* SIGTERM to tasks that run a program, for a stop in good order; of a timer. */
+void task_ask_all(int fd, short what, void *local);
 /* SIGKILL to all, and forget them. */
-void task_end_all(struct local *l);
+void task_end_all(void *local);
 
 #endif

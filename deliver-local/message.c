@@ -3,9 +3,9 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 #include "base/domain.h"
+#include "base/header.h"
 #include "base/io.h"
 
 int
@@ -65,100 +65,33 @@ message_read(struct message *m, char *out, size_t size)
 
 /* ---- loops ---- */
 
-struct line {
-	const char *data;
-	size_t len; /* without its end */
-};
-
-/* The next line; false at the end. */
 static bool
-next_line(struct line *left, struct line *ret)
-{
-	const char *lf;
-
-	if (left->len == 0)
-		return false;
-	lf = memchr(left->data, '\n', left->len);
-	ret->data = left->data;
-	ret->len = lf == NULL ? left->len : (size_t)(lf - left->data);
-	left->len -= ret->len + (lf != NULL);
-	left->data += ret->len + (lf != NULL);
-	if (ret->len > 0 && ret->data[ret->len - 1] == '\r')
-		ret->len--;
-	return true;
-}
-
-static bool
-is_blank(char c)
-{
-	return c == ' ' || c == '\t';
-}
-
-/* Is this the field? Then *ret_value is the text behind the colon. */
-static bool
-is_field(const struct line *l, const char *name, struct line *ret_value)
-{
-	size_t n = strlen(name);
-
-	if (l->len < n || strncasecmp(l->data, name, n) != 0)
-		return false;
-	while (n < l->len && is_blank(l->data[n]))
-		n++;
-	if (n == l->len || l->data[n] != ':')
-		return false;
-	*ret_value = (struct line){ l->data + n + 1, l->len - n - 1 };
-	return true;
-}
-
-static void
-trim(struct line *l)
-{
-	while (l->len > 0 && is_blank(l->data[0])) {
-		l->data++;
-		l->len--;
-	}
-	while (l->len > 0 && is_blank(l->data[l->len - 1]))
-		l->len--;
-}
-
-static bool
-same_address(const struct line *l, const char *address)
+same_address(const char *text, size_t len, const char *address)
 {
 	char here[ADDRESS_FOLDED_MAX + 1], there[ADDRESS_FOLDED_MAX + 1];
 	char copy[ADDRESS_MAX + 1];
 
-	if (l->len > ADDRESS_MAX || memchr(l->data, '\0', l->len) != NULL)
+	while (len > 0 && strchr(" \t\r", text[len - 1]) != NULL &&
+	    text[len - 1] != '\0')
+		len--;
+	if (len > ADDRESS_MAX || memchr(text, '\0', len) != NULL)
 		return false;
-	memcpy(copy, l->data, l->len);
-	copy[l->len] = '\0';
+	memcpy(copy, text, len);
+	copy[len] = '\0';
 	return address_fold(copy, there) == 0 &&
 	    address_fold(address, here) == 0 && strcmp(there, here) == 0;
 }
 
-/* An address on a line of its own below the name is still the field's. */
-static void
-unfold_empty(struct line *left, struct line *value)
-{
-	struct line ahead = *left, next;
-
-	trim(value);
-	while (value->len == 0 && ahead.len > 0 && is_blank(ahead.data[0])) {
-		next_line(&ahead, &next);
-		trim(&next);
-		*value = next;
-	}
-}
-
 static int
-scan_header(struct line left, const char *recipient)
+scan_header(const char *data, size_t size, const char *recipient)
 {
-	struct line l, value;
+	const char *end = data + size, *text = NULL, *stop;
 
-	while (next_line(&left, &l) && l.len > 0) {
-		if (!is_field(&l, "Delivered-To", &value))
-			continue;
-		unfold_empty(&left, &value);
-		if (same_address(&value, recipient))
+	while ((text = header_find(data, size, "Delivered-To", text)) != NULL) {
+		stop = memchr(text, '\n', (size_t)(end - text));
+		if (same_address(text,
+			(size_t)((stop == NULL ? end : stop) - text),
+			recipient))
 			return MESSAGE_WAS_HERE;
 	}
 	return MESSAGE_NO_LOOP;
@@ -179,7 +112,7 @@ message_find_loop(const struct message *m)
 	if (n < 0)
 		r = (int)n;
 	else
-		r = scan_header((struct line){ data, size }, m->recipient);
+		r = scan_header(data, size, m->recipient);
 	free(data);
 	return r;
 }

@@ -1,6 +1,7 @@
 #include "deliver-local/local.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -13,6 +14,7 @@
 #include "log/log.h"
 
 #define CHECK_EVERY USEC_PER_SEC
+#define WHICH_SIZE  32
 
 struct stray {
 	LIST_ENTRY(stray) entry;
@@ -53,19 +55,25 @@ remove_one(struct stray *t)
 	free(t);
 }
 
+/* "process 17"; of a process that is no child of this one: whose it is. */
+static const char *
+which(pid_t pid, char text[WHICH_SIZE])
+{
+	if (pid == 0)
+		return "the process that it started";
+	snprintf(text, WHICH_SIZE, "process %ld", (long)pid);
+	return text;
+}
+
 static void
 tell_end(const struct strays *s, const struct stray *t, usec_t now)
 {
 	const long long seconds = (long long)((now - t->since) / USEC_PER_SEC);
+	char text[WHICH_SIZE];
 
-	if (t->fd >= 0)
-		log_info("delivery to %s: the process that it started has "
-			 "ended after all, after %lld s: %u such processes",
-		    t->name, seconds, s->count);
-	else
-		log_info("delivery to %s: process %ld has ended after all, "
-			 "after %lld s: %u such processes",
-		    t->name, (long)t->pid, seconds, s->count);
+	log_info("delivery to %s: %s has ended after all, after %lld s: %u "
+		 "such processes",
+	    t->name, which(t->pid, text), seconds, s->count);
 }
 
 static void
@@ -112,9 +120,14 @@ add(struct strays *s, const char *name, pid_t pid, int fd, usec_t now)
 {
 	size_t size = strlen(name) + 1;
 	struct stray *t = malloc(sizeof(*t) + size);
+	char text[WHICH_SIZE];
 
-	if (t == NULL)
+	if (t == NULL) {
+		log_error("delivery to %s: %s cannot be ended, and there is no "
+			  "memory to remember it",
+		    name, which(pid, text));
 		return false;
+	}
 	t->pid = pid;
 	t->fd = fd;
 	t->since = now;
@@ -122,36 +135,23 @@ add(struct strays *s, const char *name, pid_t pid, int fd, usec_t now)
 	LIST_INSERT_HEAD(&s->list, t, entry);
 	s->count++;
 	check_later(s);
+	log_warning("delivery to %s: %s cannot be ended, its slot is given "
+		    "back: %u such processes",
+	    name, which(pid, text), s->count);
 	return true;
 }
 
 void
 strays_add(struct strays *s, const char *name, pid_t pid, usec_t now)
 {
-	if (add(s, name, pid, -1, now))
-		log_warning("delivery to %s: process %ld cannot be ended, its "
-			    "slot is given back: %u such processes",
-		    name, (long)pid, s->count);
-	else
-		log_error("delivery to %s: process %ld cannot be ended, and "
-			  "there is no memory to remember it",
-		    name, (long)pid);
+	(void)add(s, name, pid, -1, now);
 }
 
 void
 strays_add_behind(struct strays *s, const char *name, int *fd, usec_t now)
 {
-	if (add(s, name, 0, *fd, now)) {
+	if (add(s, name, 0, *fd, now))
 		*fd = -1;
-		log_warning("delivery to %s: a process that it started cannot "
-			    "be ended, its slot is given back: %u such "
-			    "processes",
-		    name, s->count);
-		return;
-	}
-	log_error("delivery to %s: a process that it started cannot be ended, "
-		  "and there is no memory to remember it",
-	    name);
 }
 
 bool

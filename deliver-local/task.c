@@ -303,9 +303,10 @@ task_end_waiting(struct local *l)
 }
 
 void
-task_cancel(struct local *l, const struct agent_delivery *delivery,
-    enum agent_stage stage)
+task_cancel(
+    void *local, struct agent_delivery *delivery, enum agent_stage stage)
 {
+	const struct local *l = local;
 	struct task *t, *found = NULL;
 
 	LIST_FOREACH (t, &l->tasks, entry)
@@ -319,8 +320,9 @@ task_cancel(struct local *l, const struct agent_delivery *delivery,
 }
 
 void
-task_ask_all(struct local *l)
+task_ask_all(int fd UNUSED, short what UNUSED, void *local)
 {
+	const struct local *l = local;
 	struct task *t;
 
 	LIST_FOREACH (t, &l->tasks, entry)
@@ -329,8 +331,9 @@ task_ask_all(struct local *l)
 }
 
 void
-task_end_all(struct local *l)
+task_end_all(void *local)
 {
+	struct local *l = local;
 	struct task *t;
 
 	l->idle = NULL;

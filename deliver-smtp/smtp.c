@@ -32,13 +32,6 @@ close_connection(void *arg, uint64_t connection)
 }
 
 static void
-cancel(
-    void *arg UNUSED, struct agent_delivery *delivery, enum agent_stage stage)
-{
-	session_cancel(delivery, stage);
-}
-
-static void
 trace_dialogues(
     void *arg, uint64_t trace, const char *destination, uint32_t seconds)
 {
@@ -73,7 +66,7 @@ static const struct daemon_agent_ops agent_ops = {
 	.is_idle = is_idle,
 	.stop = stop_keeping,
 	.close = close_connection,
-	.cancel = cancel,
+	.cancel = session_cancel,
 	.trace = trace_dialogues,
 	.orphaned = end_all,
 	.end_all = end_all,

@@ -48,7 +48,6 @@ copy_id(const char *p, const char *end, char *out, size_t size)
 	size_t len = 0;
 	bool bracket;
 
-	p = skip_folded(p, end);
 	bracket = p < end && *p == '<';
 	if (bracket)
 		p++;
@@ -89,21 +88,30 @@ first_line(const char *head, size_t len)
 	return ends ? NULL : head;
 }
 
+const char *
+header_find(const char *head, size_t len, const char *name, const char *after)
+{
+	const char *end = head + len, *stop, *value;
+	const char *line =
+	    after == NULL ? first_line(head, len) : next_line(after, end);
+
+	for (; line != NULL; line = next_line(line, end)) {
+		stop = memchr(line, '\n', (size_t)(end - line));
+		value = value_of(line, stop == NULL ? end : stop, name);
+		if (value != NULL)
+			return skip_folded(value, end);
+	}
+	return NULL;
+}
+
 void
 header_message_id(const char *head, size_t len, char *out, size_t size)
 {
-	const char *line = first_line(head, len), *end = head + len;
-	const char *stop, *value;
+	const char *value = header_find(head, len, "message-id", NULL);
 
 	*out = '\0';
-	for (; line != NULL; line = next_line(line, end)) {
-		stop = memchr(line, '\n', (size_t)(end - line));
-		value = value_of(line, stop == NULL ? end : stop, "message-id");
-		if (value == NULL)
-			continue;
-		copy_id(value, end, out, size);
-		return;
-	}
+	if (value != NULL)
+		copy_id(value, head + len, out, size);
 }
 
 /* Is the first word of the value one of these? */

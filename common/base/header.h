@@ -7,6 +7,11 @@
 #define HEADER_READ_MAX       8192 /* as much of a message is read for it */
 #define HEADER_MESSAGE_ID_MAX 256  /* with its NUL, as it is told */
 
+/* The text of the next field of this name, behind the blanks and folds at its
+ * beginning; the text of a fold goes on behind the end of its line. after: the
+ * text of the field before it, or NULL. NULL: no field follows. */
+const char *header_find(
+    const char *head, size_t len, const char *name, const char *after);
 /* The first Message-ID of a header, without its brackets and, within them,
  * folds: "" without one, and for one that the end of `head` cuts. A longer one
  * is cut to size - 1. */

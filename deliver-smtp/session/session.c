@@ -126,7 +126,8 @@ session_abandon_all(
 }
 
 void
-session_cancel(const struct agent_delivery *delivery, enum agent_stage stage)
+session_cancel(
+    void *arg UNUSED, struct agent_delivery *delivery, enum agent_stage stage)
 {
 	const bool greets = stage == AGENT_NOT_GREETED;
 	struct session *s = delivery->user;

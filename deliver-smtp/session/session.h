@@ -140,8 +140,8 @@ void session_abandon_all(
     struct session_context *context, const char *dsn, const char *text);
 
 /* End the session of this delivery, if it has come no further than that. */
-void
-session_cancel(const struct agent_delivery *delivery, enum agent_stage stage);
+void session_cancel(
+    void *arg, struct agent_delivery *delivery, enum agent_stage stage);
 
 /* ---- place.c (docs/SITES.md, "Domains of the same MX hosts") ---- */
 

@@ -276,7 +276,7 @@ Test(task, P10_programs_can_be_asked_to_end, .init = setup, .fini = teardown)
 	while (LIST_EMPTY(&local.tasks))
 		event_base_loop(local.base, EVLOOP_ONCE);
 	local.ending = true;
-	task_ask_all(&local);
+	task_ask_all(-1, 0, &local);
 	expect_result(10, AGENT_DEFERRED, "4.3.0", "pipe:wait",
 	    "program wait was ended: the mail system stops");
 	expect_done(1); /* the second one is not begun */

@@ -29,7 +29,7 @@ static void
 on_cancel(
     void *arg UNUSED, struct agent_delivery *delivery, enum agent_stage stage)
 {
-	session_cancel(delivery, stage);
+	session_cancel(NULL, delivery, stage);
 }
 
 static void
