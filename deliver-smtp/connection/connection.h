@@ -23,11 +23,16 @@ struct event_base;
  * converted, which makes up to four octets of one, and more of tiny parts. */
 #define CONTENT_SLICE 32768
 
+/* Where the content is; data and fd are the caller's. */
+struct content_source {
+	const char *data; /* all of it, or NULL: in the file */
+	int fd;
+	uint64_t off, len; /* in the file; of both */
+};
+
 struct content {
-	const char *data; /* all of it, or NULL: read it from fd */
-	int fd;           /* both the caller's */
-	uint64_t off, left;
-	bool ended; /* all was put, the dot too */
+	struct content_source from; /* the part that is left */
+	bool ended;                 /* all was put, the dot too */
 	/* Of a chunk: octets that may still come, and those that came. */
 	uint64_t announced, came;
 	struct rewrite *rewrite; /* comes before all that follows; NULL: none */
@@ -39,9 +44,7 @@ struct content {
 	struct buf measured; /* a slice that is only counted */
 };
 
-/* From data, or if that is NULL from off in the file. */
-void content_begin(
-    struct content *c, const char *data, int fd, uint64_t off, uint64_t len);
+void content_begin(struct content *c, const struct content_source *from);
 void content_done(struct content *c);
 /* Behind content_begin() or content_convert(): the senders of the header get
  * their other addresses, before the content is looked through, counted or sent.
@@ -53,8 +56,7 @@ int content_survey(struct content *c, bool whole);
 /* The findings. */
 struct dialog_survey content_surveyed(const struct content *c);
 /* Behind a whole survey, from the beginning again: convert. -ENOMEM. */
-int content_convert(
-    struct content *c, const char *data, int fd, uint64_t off, uint64_t len);
+int content_convert(struct content *c, const struct content_source *from);
 /* Behind one of both: a chunk for BDAT, without dots. With `announced` octets:
  * content_add() fails with -EBADMSG before one more, or with one less. */
 #define CONTENT_UNKNOWN UINT64_MAX
@@ -122,9 +124,7 @@ struct talk;
 struct talk_task {
 	struct dialog_task dialog;
 	const usec_t *limits; /* of each state; copied */
-	const char *content;  /* all of it, or NULL: in the queue file */
-	int fd;               /* the queue file; both are the owner's */
-	uint64_t content_off; /* and dialog.size octets from there */
+	struct content_source content;
 	/* Other addresses of senders in the header, or NULL; the owner's, as
 	 * long as the dialogue. */
 	const struct sender_map *rewrites;

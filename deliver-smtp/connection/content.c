@@ -8,12 +8,10 @@
 static char slice[CONTENT_SLICE];
 
 void
-content_begin(
-    struct content *c, const char *data, int fd, uint64_t off, uint64_t len)
+content_begin(struct content *c, const struct content_source *from)
 {
 	content_done(c);
-	*c = (struct content){ .data = data, .fd = fd, .left = len };
-	c->off = data == NULL ? off : 0;
+	*c = (struct content){ .from = *from };
 }
 
 void
@@ -41,18 +39,15 @@ content_as_chunk(struct content *c, uint64_t announced)
 }
 
 int
-content_convert(
-    struct content *c, const char *data, int fd, uint64_t off, uint64_t len)
+content_convert(struct content *c, const struct content_source *from)
 {
 	struct mime *survey = c->survey;
-	int r;
 
 	c->survey = NULL;
-	content_begin(c, data, fd, off, len);
+	content_begin(c, from);
 	c->survey = survey;
 	ASSERT(survey != NULL);
-	r = mime_new(mime_plan(survey), &c->conversion);
-	return r;
+	return mime_new(mime_plan(survey), &c->conversion);
 }
 
 /* The slice with the other addresses of senders. */
@@ -65,7 +60,7 @@ rewrite(struct content *c, const char **data, size_t *len)
 		return 0;
 	buf_reset(&c->rewritten);
 	r = rewrite_feed(c->rewrite, *data, *len, &c->rewritten);
-	if (r == 0 && c->left == 0)
+	if (r == 0 && c->from.len == 0)
 		r = rewrite_end(c->rewrite, &c->rewritten);
 	*data = buf_str(&c->rewritten);
 	*len = c->rewritten.len;
@@ -77,18 +72,23 @@ read_slice(struct content *c, const char **ret_data, size_t *ret_len)
 {
 	/* A slice that was converted takes no longer to be sent. */
 	size_t most = sizeof(slice) / (c->conversion == NULL ? 1 : 4);
-	size_t want = c->left < most ? (size_t)c->left : most;
+	struct content_source *from = &c->from;
+	size_t want = from->len < most ? (size_t)from->len : most;
 	int64_t got = (int64_t)want;
 
-	*ret_data = c->data == NULL ? slice : c->data + c->off;
-	if (c->data == NULL)
-		got = io_pread_all(c->fd, slice, want, (int64_t)c->off);
+	if (from->data == NULL) {
+		got = io_pread_all(from->fd, slice, want, (int64_t)from->off);
+		*ret_data = slice;
+		from->off += want;
+	} else {
+		*ret_data = from->data;
+		from->data += want;
+	}
 	if (got < 0)
 		return (int)got;
 	if ((size_t)got < want)
 		return -ENODATA;
-	c->off += want;
-	c->left -= want;
+	from->len -= want;
 	*ret_len = want;
 	return rewrite(c, ret_data, ret_len);
 }
@@ -106,7 +106,7 @@ content_survey(struct content *c, bool whole)
 		r = mime_feed(c->survey, data, len, NULL);
 	if (r < 0)
 		return r;
-	if (c->left > 0)
+	if (c->from.len > 0)
 		return !whole && mime_header_is_over(c->survey);
 	r = mime_end(c->survey, NULL);
 	return r < 0 ? r : 1;
@@ -133,7 +133,7 @@ convert(struct content *c, const char **data, size_t *len)
 		return 0;
 	buf_reset(&c->plain);
 	r = mime_feed(c->conversion, *data, *len, &c->plain);
-	if (r == 0 && c->left == 0)
+	if (r == 0 && c->from.len == 0)
 		r = mime_end(c->conversion, &c->plain);
 	*data = buf_str(&c->plain);
 	*len = c->plain.len;
@@ -170,7 +170,7 @@ content_add(struct content *c, struct buf *out)
 		return r;
 	out->len +=
 	    smtp_encode_feed(&c->encode, data, len, out->data + out->len);
-	if (c->left == 0) {
+	if (c->from.len == 0) {
 		out->len += smtp_encode_end(&c->encode, out->data + out->len);
 		c->ended = true;
 	}

@@ -26,10 +26,7 @@ struct talk {
 	usec_t deadline;         /* start and TALK_LIMIT */
 	usec_t content_deadline; /* end of the time to send the content */
 	usec_t handshaken_at;
-	/* The message, or NULL: in the queue file, from content_off on. */
-	const char *whole;
-	int fd;
-	uint64_t content_off;
+	struct content_source message;
 	const struct sender_map *rewrites;
 	struct content content;
 	uint64_t measured; /* octets of the chunk */
@@ -101,15 +98,12 @@ set_timer(struct talk *t, usec_t now)
 static void
 open_content(struct talk *t, uint64_t announced)
 {
-	const struct dialog_task *task = &t->dialog.task;
 	int r = 0;
 
 	if (!t->dialog.convert)
-		content_begin(
-		    &t->content, t->whole, t->fd, t->content_off, task->size);
+		content_begin(&t->content, &t->message);
 	else
-		r = content_convert(
-		    &t->content, t->whole, t->fd, t->content_off, task->size);
+		r = content_convert(&t->content, &t->message);
 	if (r == 0)
 		r = content_rewrite(&t->content, t->rewrites);
 	if (r < 0)
@@ -121,11 +115,9 @@ open_content(struct talk *t, uint64_t announced)
 static void
 begin_content(struct talk *t, usec_t now)
 {
-	const struct dialog_task *task = &t->dialog.task;
-
 	open_content(t, t->measured);
 	t->content_deadline = now + t->limits[DIALOG_CONTENT] +
-	    (usec_t)(task->size / DATA_RATE_MIN) * USEC_PER_SEC;
+	    (usec_t)(t->message.len / DATA_RATE_MIN) * USEC_PER_SEC;
 }
 
 /* Reading has failed. With TLS the alert of the server may say why. */
@@ -207,8 +199,7 @@ survey(struct talk *t)
 	if (d->state != DIALOG_SURVEY)
 		return;
 	if (d->turn != t->turn) {
-		content_begin(
-		    &t->content, t->whole, t->fd, t->content_off, d->task.size);
+		content_begin(&t->content, &t->message);
 		r = content_rewrite(&t->content, t->rewrites);
 	}
 	if (r == 0)
@@ -407,9 +398,7 @@ take_task(struct talk *t, const struct talk_task *task,
 	t->ops = ops;
 	t->arg = arg;
 	memcpy(t->limits, task->limits, sizeof(t->limits));
-	t->whole = task->content;
-	t->fd = task->fd;
-	t->content_off = task->content_off;
+	t->message = task->content;
 	t->rewrites = task->rewrites;
 	t->tls = task->tls;
 	t->want = task->want;

@@ -4,12 +4,6 @@
 
 #include "smtp/smtp.h"
 
-int
-command_hello(struct buf *out, const char *verb, const char *helo)
-{
-	return buf_printf(out, "%s %s\r\n", verb, helo);
-}
-
 /* RET and ENVID. ENVID and ORCPT are xtext since they were accepted: nothing in
  * them ends a parameter. */
 static int
@@ -84,16 +78,4 @@ command_rcpt(struct buf *out, const struct agent_rcpt *rcpt,
 	if (r == 0 && offered->dsn)
 		r = add_rcpt_wishes(out, rcpt);
 	return r < 0 ? r : buf_add_str(out, "\r\n");
-}
-
-int
-command_chunk(struct buf *out, uint64_t size)
-{
-	return buf_printf(out, "BDAT %" PRIu64 " LAST\r\n", size);
-}
-
-int
-command_plain(struct buf *out, const char *line)
-{
-	return buf_printf(out, "%s\r\n", line);
 }

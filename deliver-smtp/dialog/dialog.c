@@ -15,13 +15,7 @@ struct row {
 /* ---- other replies ---- */
 
 static void
-abort_over(struct dialog *d, const struct smtp_reply *reply UNUSED)
-{
-	step_part(d, true);
-}
-
-static void
-rset_ok(struct dialog *d, const struct smtp_reply *reply UNUSED)
+nothing_open(struct dialog *d, const struct smtp_reply *reply UNUSED)
 {
 	step_part(d, true);
 }
@@ -50,8 +44,8 @@ static const struct row rows[DIALOG_NSTATES] = {
 	[DIALOG_MEASURE] = { 0, step_content_ok, step_content_refused, NULL },
 	[DIALOG_CONTENT] = { 2, step_content_ok, step_content_refused, NULL },
 	[DIALOG_DOT] = { 2, step_dot_ok, step_dot_refused, NULL },
-	[DIALOG_ABORT] = { 2, abort_over, abort_over, NULL },
-	[DIALOG_RSET] = { 2, rset_ok, step_rset_refused, NULL },
+	[DIALOG_ABORT] = { 2, nothing_open, nothing_open, NULL },
+	[DIALOG_RSET] = { 2, nothing_open, step_rset_refused, NULL },
 	[DIALOG_IDLE] = { 2, quit_over, quit_over, NULL },
 	[DIALOG_QUIT] = { 2, quit_over, quit_over, NULL },
 	[DIALOG_CLOSED] = { 2, quit_over, quit_over, NULL },

@@ -42,11 +42,11 @@ judge_site(struct dialog *d)
 static void
 settle_unknown(struct dialog *d)
 {
-	step_settle_others(d, &d->end.why);
+	step_settle_some(d, false, true, &d->end.why);
 	(void)buf_add_str(
 	    &d->end.why.text, " -- the message may be sent more than once");
 	d->end.why.final = true;
-	step_settle_taken(d, &d->end.why);
+	step_settle_some(d, true, false, &d->end.why);
 }
 
 /* The connection is of no use any more; d->end.why was set. */
@@ -124,7 +124,7 @@ step_refuse_site(struct dialog *d, const struct smtp_reply *reply)
 	verdict_refuse(why, reply, d->task.peer, step_command(d));
 	verdict_soften(why);
 	if (reply->code != 421)
-		step_said(d, command_plain(&d->out, "QUIT"));
+		step_say(d, "QUIT");
 	step_leave_site(d);
 }
 

@@ -6,7 +6,7 @@
 static void
 say_hello(struct dialog *d, const char *verb, enum dialog_state state)
 {
-	step_said(d, command_hello(&d->out, verb, d->task.helo));
+	step_say(d, "%s %s", verb, d->task.helo);
 	d->state = state;
 }
 
@@ -95,7 +95,7 @@ decline(
 {
 	verdict_set(&d->end.why, AGENT_DEFERRED, dsn, "%shost %s%s", before,
 	    d->task.peer, behind);
-	step_said(d, command_plain(&d->out, "QUIT"));
+	step_say(d, "QUIT");
 	step_leave_site(d);
 }
 
@@ -201,7 +201,7 @@ step_auth_refused(struct dialog *d, const struct smtp_reply *reply)
 	d->auth_refused = true;
 	if (d->refusal.outcome == AGENT_FAILED && say_next_auth(d))
 		return;
-	step_said(d, command_plain(&d->out, "QUIT"));
+	step_say(d, "QUIT");
 	step_auth_end(d);
 }
 
@@ -218,7 +218,7 @@ static void
 want_tls(struct dialog *d)
 {
 	if (d->ehlo.starttls) {
-		step_said(d, command_plain(&d->out, "STARTTLS"));
+		step_say(d, "STARTTLS");
 		d->state = DIALOG_STARTTLS;
 	} else if (d->task.tls == TLS_LEVEL_MAY) {
 		ready(d);

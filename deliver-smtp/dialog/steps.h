@@ -24,16 +24,11 @@ struct command_mail {
 	const struct dsn_mail *dsn;
 };
 
-int command_hello(struct buf *out, const char *verb, const char *helo);
 /* With the parameters that the server offers and the message needs. */
 int command_mail(struct buf *out, const struct command_mail *mail,
     const struct smtp_ehlo *offered);
 int command_rcpt(struct buf *out, const struct agent_rcpt *rcpt,
     const struct smtp_ehlo *offered);
-/* BDAT of the one chunk. */
-int command_chunk(struct buf *out, uint64_t size);
-/* DATA, QUIT, the dot alone. */
-int command_plain(struct buf *out, const char *line);
 
 /* ---- refusals of our own, known from the offer of the server before a word
  * about the message is said: true, with the reason in *v ---- */
@@ -65,16 +60,18 @@ struct dialog_rcpt {
 	struct verdict verdict; /* RCPT_HELD */
 };
 
-/* Report one recipient; every recipient without a report, or of those the ones
- * that the server has accepted, or all others; the verdicts held back. */
+/* Report one recipient; every recipient without a report; of these the ones
+ * that the server has taken, or the others; the verdicts held back. */
 void step_settle(struct dialog *d, uint32_t place, const struct verdict *v);
 void step_settle_all(struct dialog *d, const struct verdict *v);
-void step_settle_taken(struct dialog *d, const struct verdict *v);
-void step_settle_others(struct dialog *d, const struct verdict *v);
+void step_settle_some(
+    struct dialog *d, bool taken, bool others, const struct verdict *v);
 void step_release_held(struct dialog *d);
 /* Does a recipient have no report? */
 bool step_is_left(const struct dialog *d);
 
+/* Say a command that has no address; its line end is added. */
+void step_say(struct dialog *d, const char *fmt, ...) PRINTF(2, 3);
 /* Note the result of writing a command: short of memory the dialog ends. */
 void step_said(struct dialog *d, int r);
 /* The same of words that no trace may show but for a command's first two. */

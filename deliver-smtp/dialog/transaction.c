@@ -1,5 +1,7 @@
 #include "deliver-smtp/dialog/steps.h"
 
+#include <inttypes.h>
+#include <stdarg.h>
 #include <string.h>
 
 #include "smtp/smtp.h"
@@ -14,9 +16,9 @@ step_settle(struct dialog *d, uint32_t place, const struct verdict *v)
 	d->report(d->arg, place, v);
 }
 
-/* taken, others: of those without a report, which ones. */
-static void
-settle_some(struct dialog *d, bool taken, bool others, const struct verdict *v)
+void
+step_settle_some(
+    struct dialog *d, bool taken, bool others, const struct verdict *v)
 {
 	uint32_t i;
 
@@ -32,19 +34,7 @@ settle_some(struct dialog *d, bool taken, bool others, const struct verdict *v)
 void
 step_settle_all(struct dialog *d, const struct verdict *v)
 {
-	settle_some(d, true, true, v);
-}
-
-void
-step_settle_taken(struct dialog *d, const struct verdict *v)
-{
-	settle_some(d, true, false, v);
-}
-
-void
-step_settle_others(struct dialog *d, const struct verdict *v)
-{
-	settle_some(d, false, true, v);
+	step_settle_some(d, true, true, v);
 }
 
 /* Replies and commands match: the verdicts held back are true. */
@@ -110,6 +100,18 @@ step_said(struct dialog *d, int r)
 	d->task.said(d->arg, 0, text, len);
 }
 
+void
+step_say(struct dialog *d, const char *fmt, ...)
+{
+	va_list ap;
+	int r;
+
+	va_start(ap, fmt);
+	r = buf_vprintf(&d->out, fmt, ap);
+	va_end(ap);
+	step_said(d, r < 0 ? r : buf_add_str(&d->out, "\r\n"));
+}
+
 /* The number of octets that a trace may show. A command, "AUTH PLAIN …", shows
  * two words. An answer to a challenge is one word and shows nothing. */
 static size_t
@@ -156,7 +158,7 @@ say_rcpt(struct dialog *d, uint32_t place)
 void
 step_say_quit(struct dialog *d)
 {
-	step_said(d, command_plain(&d->out, "QUIT"));
+	step_say(d, "QUIT");
 	d->state = DIALOG_QUIT;
 }
 
@@ -174,7 +176,7 @@ step_part(struct dialog *d, bool clean)
 		d->end.open = true;
 		d->state = DIALOG_IDLE;
 	} else {
-		step_said(d, command_plain(&d->out, "RSET"));
+		step_say(d, "RSET");
 		d->state = DIALOG_RSET;
 	}
 }
@@ -241,7 +243,7 @@ step_begin_transaction(struct dialog *d)
 	for (i = next_unsettled(d, 0); i < d->until;
 	     i = next_unsettled(d, i + 1))
 		say_rcpt(d, i);
-	step_said(d, command_plain(&d->out, "DATA"));
+	step_say(d, "DATA");
 }
 
 /* To the next recipient, or past the last. */
@@ -261,13 +263,13 @@ advance(struct dialog *d, uint32_t from)
 	if (d->accepted == 0)
 		step_part(d, false);
 	else if (!d->chunked)
-		step_said(d, command_plain(&d->out, "DATA"));
+		step_say(d, "DATA");
 }
 
 void
 step_begin_chunk(struct dialog *d, uint64_t size)
 {
-	step_said(d, command_chunk(&d->out, size));
+	step_say(d, "BDAT %" PRIu64 " LAST", size);
 	d->next = next_taken(d, 0);
 	d->state = DIALOG_CONTENT;
 }
@@ -373,7 +375,7 @@ step_data_ok(struct dialog *d, const struct smtp_reply *reply UNUSED)
 	if (d->next < d->task.nrcpts)
 		return;
 	/* Pipelined, and no recipient was accepted: RFC 2920 section 3.1. */
-	step_said(d, command_plain(&d->out, "."));
+	step_say(d, ".");
 	d->state = DIALOG_ABORT;
 }
 
@@ -382,7 +384,7 @@ step_data_ok(struct dialog *d, const struct smtp_reply *reply UNUSED)
 static void
 settle_message(struct dialog *d, const struct verdict *v)
 {
-	step_settle_taken(d, v);
+	step_settle_some(d, true, false, v);
 	if (v->outcome == AGENT_DEFERRED)
 		step_settle_all(d, v);
 }
@@ -411,7 +413,7 @@ step_content_refused(struct dialog *d, const struct smtp_reply *reply)
 
 	verdict_refuse(&v, reply, d->task.peer, step_command(d));
 	if (!d->chunked)
-		step_settle_taken(d, &v);
+		step_settle_some(d, true, false, &v);
 	verdict_soften(&v);
 	step_settle_all(d, &v);
 	verdict_done(&v);

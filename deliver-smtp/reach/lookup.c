@@ -376,8 +376,8 @@ lookup_begin(struct lookup *l)
 	for (i = 0; i < l->ways.count; i++)
 		if (l->ways.by[i] == RESOLVE_NATIVE)
 			l->ways.by[i] = RESOLVE_NATIVE_EXACT;
-	return resolve_mx_start(
-	    l->shared->resolver, l->name, on_mx, l, &l->request);
+	return resolve_start(
+	    l->shared->resolver, RESOLVE_MX, l->name, on_mx, l, &l->request);
 }
 
 int

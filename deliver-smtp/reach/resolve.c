@@ -4,8 +4,10 @@
  * which lacks their successors. */
 #define CARES_NO_DEPRECATED
 #include <ares.h>
+#include <arpa/nameser.h>
 #include <errno.h>
 #include <limits.h>
+#include <resolv.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -49,49 +51,43 @@ ttl_note(struct resolve_result *result, int ttl)
 		result->ttl = ttl;
 }
 
-/* c-ares reports success for an alias (CNAME) without an address. */
-static int
-status_with(const struct part *part, int status)
+static void
+address_take(union mx_address *a, bool six, const unsigned char *data)
 {
-	return status == ARES_SUCCESS && part->count == 0 ? ARES_ENODATA
-							  : status;
-}
-
-static int
-take_a(struct part *part, const struct question_answer *answer)
-{
-	struct ares_addrttl found[RESOLVE_FAMILY_MAX];
-	int n = RESOLVE_FAMILY_MAX, i;
-	int status = ares_parse_a_reply(
-	    answer->message, (int)answer->len, NULL, found, &n);
-
-	for (i = 0; status == ARES_SUCCESS && i < n; i++) {
-		union mx_address *a = &part->addresses[part->count++];
-
-		a->in.sin_family = AF_INET;
-		a->in.sin_addr = found[i].ipaddr;
-		ttl_note(&part->request->result, found[i].ttl);
-	}
-	return status_with(part, status);
-}
-
-static int
-take_aaaa(struct part *part, const struct question_answer *answer)
-{
-	struct ares_addr6ttl found[RESOLVE_FAMILY_MAX];
-	int n = RESOLVE_FAMILY_MAX, i;
-	int status = ares_parse_aaaa_reply(
-	    answer->message, (int)answer->len, NULL, found, &n);
-
-	for (i = 0; status == ARES_SUCCESS && i < n; i++) {
-		union mx_address *a = &part->addresses[part->count++];
-
+	if (six) {
 		a->in6.sin6_family = AF_INET6;
-		memcpy(&a->in6.sin6_addr, &found[i].ip6addr,
-		    sizeof(a->in6.sin6_addr));
-		ttl_note(&part->request->result, found[i].ttl);
+		memcpy(&a->in6.sin6_addr, data, sizeof(a->in6.sin6_addr));
+	} else {
+		a->in.sin_family = AF_INET;
+		memcpy(&a->in.sin_addr, data, sizeof(a->in.sin_addr));
 	}
-	return status_with(part, status);
+}
+
+/* An alias (CNAME) without an address is an answer without one. */
+static int
+take_family(struct part *part, const struct question_answer *answer)
+{
+	const bool six = part->kind == QUESTION_AAAA;
+	ns_msg message;
+	ns_rr rr;
+	int i;
+
+	if (ns_initparse(answer->message, (int)answer->len, &message) < 0)
+		return ARES_EBADRESP;
+	for (i = 0; i < ns_msg_count(message, ns_s_an) &&
+	     part->count < RESOLVE_FAMILY_MAX;
+	     i++) {
+		if (ns_parserr(&message, ns_s_an, i, &rr) < 0)
+			return ARES_EBADRESP;
+		ttl_note(&part->request->result,
+		    ns_rr_ttl(rr) < INT_MAX ? (int)ns_rr_ttl(rr) : INT_MAX);
+		if (ns_rr_type(rr) == (six ? ns_t_aaaa : ns_t_a) &&
+		    ns_rr_class(rr) == ns_c_in &&
+		    ns_rr_rdlen(rr) == (six ? NS_IN6ADDRSZ : NS_INADDRSZ))
+			address_take(&part->addresses[part->count++], six,
+			    ns_rr_rdata(rr));
+	}
+	return part->count > 0 ? ARES_SUCCESS : ARES_ENODATA;
 }
 
 static int
@@ -128,8 +124,8 @@ take_message(struct part *part, const struct question_answer *answer)
 static int (*const takes[QUESTION_NKINDS])(
     struct part *part, const struct question_answer *answer) = {
 	[QUESTION_MX] = take_message,
-	[QUESTION_A] = take_a,
-	[QUESTION_AAAA] = take_aaaa,
+	[QUESTION_A] = take_family,
+	[QUESTION_AAAA] = take_family,
 	[QUESTION_NATIVE] = take_native,
 	[QUESTION_NATIVE_EXACT] = take_native,
 };
@@ -232,42 +228,6 @@ on_answer(void *arg, const struct question_answer *answer)
 
 /* ---- requests ---- */
 
-static int
-request_start(struct resolver *resolver, const enum question_kind kinds[],
-    const char *name, struct resolve_request *request,
-    struct resolve_request **ret_request)
-{
-	struct part *part;
-	int r = 0;
-
-	request->result.ttl = INT_MAX;
-	while (r == 0 && request->nparts < request->pending) {
-		part = &request->parts[request->nparts];
-		part->request = request;
-		part->kind = kinds[request->nparts++];
-		r = question_start(&resolver->servers, resolver->base,
-		    part->kind, name, on_answer, part, &part->question);
-	}
-	if (r < 0)
-		request_free(request);
-	else
-		*ret_request = request;
-	return r;
-}
-
-static struct resolve_request *
-request_new(size_t questions, resolve_fn *done, void *arg)
-{
-	struct resolve_request *request = calloc(1, sizeof(*request));
-
-	if (request == NULL)
-		return NULL;
-	request->pending = questions;
-	request->done = done;
-	request->arg = arg;
-	return request;
-}
-
 int
 resolve_start(struct resolver *resolver, enum resolve_by by, const char *name,
     resolve_fn *done, void *arg, struct resolve_request **ret_request)
@@ -279,26 +239,30 @@ resolve_start(struct resolver *resolver, enum resolve_by by, const char *name,
 		[RESOLVE_DNS] = { 2, { QUESTION_AAAA, QUESTION_A } },
 		[RESOLVE_NATIVE] = { 1, { QUESTION_NATIVE } },
 		[RESOLVE_NATIVE_EXACT] = { 1, { QUESTION_NATIVE_EXACT } },
+		[RESOLVE_MX] = { 1, { QUESTION_MX } },
 	};
-	struct resolve_request *request =
-	    request_new(questions[by].count, done, arg);
+	struct resolve_request *request = calloc(1, sizeof(*request));
+	struct part *part;
+	int r = 0;
 
 	if (request == NULL)
 		return -ENOMEM;
-	return request_start(
-	    resolver, questions[by].kinds, name, request, ret_request);
-}
-
-int
-resolve_mx_start(struct resolver *resolver, const char *name, resolve_fn *done,
-    void *arg, struct resolve_request **ret_request)
-{
-	static const enum question_kind mx[] = { QUESTION_MX };
-	struct resolve_request *request = request_new(1, done, arg);
-
-	if (request == NULL)
-		return -ENOMEM;
-	return request_start(resolver, mx, name, request, ret_request);
+	request->pending = questions[by].count;
+	request->done = done;
+	request->arg = arg;
+	request->result.ttl = INT_MAX;
+	while (r == 0 && request->nparts < request->pending) {
+		part = &request->parts[request->nparts];
+		part->request = request;
+		part->kind = questions[by].kinds[request->nparts++];
+		r = question_start(&resolver->servers, resolver->base,
+		    part->kind, name, on_answer, part, &part->question);
+	}
+	if (r < 0)
+		request_free(request);
+	else
+		*ret_request = request;
+	return r;
 }
 
 void

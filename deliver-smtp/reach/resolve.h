@@ -23,6 +23,7 @@ enum resolve_by {
 	RESOLVE_DNS,          /* DNS, this very name */
 	RESOLVE_NATIVE,       /* /etc/hosts, then DNS with the search list */
 	RESOLVE_NATIVE_EXACT, /* /etc/hosts, then DNS, this very name */
+	RESOLVE_MX,           /* the MX records of this very name, by DNS */
 	RESOLVE_NWAYS,
 };
 
@@ -59,9 +60,6 @@ int resolver_reload(struct resolver *resolver);
 /* -ENOMEM, -EIO. The request is gone when done() has returned. */
 int
 resolve_start(struct resolver *resolver, enum resolve_by by, const char *name,
-    resolve_fn *done, void *arg, struct resolve_request **ret_request);
-/* The MX records of exactly this name, by DNS. */
-int resolve_mx_start(struct resolver *resolver, const char *name,
     resolve_fn *done, void *arg, struct resolve_request **ret_request);
 void resolve_cancel(struct resolve_request **request);
 

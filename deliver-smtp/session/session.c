@@ -221,9 +221,8 @@ task_of(const struct session *s)
 			.nrcpts = delivery->nrcpts,
 		},
 		.limits = s->settings.limits,
-		.content = delivery->content,
-		.fd = delivery->fd,
-		.content_off = delivery->content_off,
+		.content = { delivery->content, delivery->fd,
+		    delivery->content_off, delivery->content_len },
 		.rewrites = s->rewrites,
 		.tls = policies_tls(s->c.policies),
 		.want = {

@@ -75,17 +75,8 @@ resolve_start(struct resolver *resolver UNUSED, enum resolve_by by,
     struct resolve_request **ret_request)
 {
 	check_name(name);
-	return ask(
-	    &(struct resolve_request){ by, false, done, arg, ret_request });
-}
-
-int
-resolve_mx_start(struct resolver *resolver UNUSED, const char *name,
-    resolve_fn *done, void *arg, struct resolve_request **ret_request)
-{
-	check_name(name);
 	return ask(&(struct resolve_request){
-	    RESOLVE_DNS, true, done, arg, ret_request });
+	    by, by == RESOLVE_MX, done, arg, ret_request });
 }
 
 static void

@@ -157,8 +157,7 @@ Test(eager, N7_a_reply_to_commands_that_were_not_sent_keeps_nothing)
 				      .peer = "mx",
 				      .rcpts = rcpts,
 				      .nrcpts = MANY },
-		.content = "",
-		.fd = -1 };
+		.content = { "", -1, 0, 0 } };
 	struct finish f = { 0 };
 	struct talk *t = NULL;
 	int pair[2], least = 1, i;

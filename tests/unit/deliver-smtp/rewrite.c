@@ -207,31 +207,33 @@ Test(rewrite, C13_counted_and_converted_content)
 	while (in.len < 2 * CONTENT_SLICE)
 		cr_assert_eq(
 		    buf_add_str(&in, ".ann@one.example \xc3\xa4\n"), 0);
-	content_begin(&c, in.data, -1, 0, in.len);
+	content_begin(&c, &(struct content_source){ in.data, -1, 0, in.len });
 	cr_assert_eq(content_rewrite(&c, map), 0);
 	content_as_chunk(&c, CONTENT_UNKNOWN);
 	while ((r = content_measure(&c, &size)) == 0)
 		;
 	cr_assert_eq(r, 1);
-	content_begin(&c, in.data, -1, 0, in.len);
+	content_begin(&c, &(struct content_source){ in.data, -1, 0, in.len });
 	cr_assert_eq(content_rewrite(&c, map), 0);
 	content_as_chunk(&c, size);
 	send_all(&c, &out);
 	cr_assert_eq(out.len, size);
 	cr_assert_not_null(
 	    strstr(buf_str(&out), "From: shop@relay.example\r\n"));
-	content_begin(&c, in.data, -1, 0, in.len);
+	content_begin(&c, &(struct content_source){ in.data, -1, 0, in.len });
 	cr_assert_eq(content_rewrite(&c, map), 0);
 	while ((r = content_survey(&c, true)) == 0)
 		;
 	cr_assert_eq(r, 1);
-	cr_assert_eq(content_convert(&c, in.data, -1, 0, in.len), 0);
+	cr_assert_eq(content_convert(&c,
+			 &(struct content_source){ in.data, -1, 0, in.len }),
+	    0);
 	cr_assert_eq(content_rewrite(&c, map), 0);
 	send_all(&c, &out);
 	cr_assert_eq(memcmp(out.data, "From: shop@relay.example\r\n", 26), 0);
 	cr_assert_not_null(strstr(buf_str(&out), "=C3=A4"));
 	/* Without rows there is no stage. */
-	content_begin(&c, in.data, -1, 0, in.len);
+	content_begin(&c, &(struct content_source){ in.data, -1, 0, in.len });
 	cr_assert_eq(content_rewrite(&c, NULL), 0);
 	cr_assert_null(c.rewrite);
 	content_done(&c);

@@ -218,16 +218,18 @@ Test(session_chunk, N26_neither_more_nor_less)
 	size_t i;
 
 	for (i = 0; i < ARRAY_LEN(rows); i++) {
-		content_begin(&c, text, -1, 0, strlen(text));
+		content_begin(
+		    &c, &(struct content_source){ text, -1, 0, strlen(text) });
 		content_as_chunk(&c, rows[i].announced);
 		buf_reset(&out);
 		cr_expect_eq(content_add(&c, &out), rows[i].want, "row %zu", i);
 	}
-	content_begin(&c, text, -1, 0, strlen(text));
+	content_begin(
+	    &c, &(struct content_source){ text, -1, 0, strlen(text) });
 	content_as_chunk(&c, CONTENT_UNKNOWN);
 	cr_expect_eq(content_measure(&c, &size), 1);
 	cr_expect_eq(size, 10);
-	content_begin(&c, text, -1, 0, 0);
+	content_begin(&c, &(struct content_source){ text, -1, 0, 0 });
 	content_as_chunk(&c, CONTENT_UNKNOWN);
 	cr_expect_eq(content_measure(&c, &size), 1);
 	cr_expect_eq(size, 0);
@@ -263,12 +265,12 @@ Test(session_chunk, N26_a_file_that_became_shorter)
 	bench_run(&b);
 	bench_expect(&b, "0D4.3.0:", false);
 	cr_expect_null(strstr(buf_str(&b.server.got), "BDAT"));
-	content_begin(&c, NULL, b.fd, 0, 100000);
+	content_begin(&c, &(struct content_source){ NULL, b.fd, 0, 100000 });
 	content_as_chunk(&c, CONTENT_UNKNOWN);
 	while ((r = content_measure(&c, &size)) == 0)
 		;
 	cr_assert_eq(r, 1);
-	content_begin(&c, NULL, b.fd, 0, 100000);
+	content_begin(&c, &(struct content_source){ NULL, b.fd, 0, 100000 });
 	content_as_chunk(&c, size);
 	cr_expect_eq(content_add(&c, &out), 0);
 	cut(&b, 50000);

@@ -96,10 +96,14 @@ Test(session_eight, N25_a_converted_slice_is_no_longer)
 
 	memset(content, 0xe9, sizeof(content));
 	content[0] = '\n';
-	content_begin(&c, content, -1, 0, sizeof(content));
-	while (c.left > 0)
+	content_begin(
+	    &c, &(struct content_source){ content, -1, 0, sizeof(content) });
+	while (c.from.len > 0)
 		cr_assert_geq(content_survey(&c, true), 0);
-	cr_assert_eq(content_convert(&c, content, -1, 0, sizeof(content)), 0);
+	cr_assert_eq(
+	    content_convert(&c,
+		&(struct content_source){ content, -1, 0, sizeof(content) }),
+	    0);
 	while (!c.ended) {
 		buf_reset(&out);
 		cr_assert_eq(content_add(&c, &out), 0);
