@@ -96,6 +96,17 @@ send_passed_on(struct agent *a, uint64_t number, uint32_t index)
 	agent_answer(a, &msg);
 }
 
+/* The delivery ends with this answer. */
+static void
+end_delivery(struct agent_delivery *d, const struct msg *msg)
+{
+	if (d->agent != NULL) {
+		RB_REMOVE(delivery_tree, &d->agent->deliveries, d);
+		agent_answer(d->agent, msg);
+	}
+	agent_delivery_free(&d);
+}
+
 static void
 send_done(struct agent *a, uint64_t number, enum agent_site site,
     const char *dsn, const char *text)
@@ -170,28 +181,18 @@ agent_elsewhere(struct agent_delivery *d, const char *site, uint32_t seconds)
 		.u.ELSEWHERE = { .job = d->number,
 		    .site = MSG_S(site),
 		    .seconds = seconds } };
-	struct agent *a = d->agent;
 
 	ASSERT(d->site != NULL);
-	if (a != NULL) {
-		RB_REMOVE(delivery_tree, &a->deliveries, d);
-		agent_answer(a, &msg);
-	}
-	agent_delivery_free(&d);
+	end_delivery(d, &msg);
 }
 
 void
 agent_kept(struct agent_delivery *d)
 {
 	const struct msg msg = { .type = MSG_KEPT, .u.KEPT.job = d->number };
-	struct agent *a = d->agent;
 
 	ASSERT(d->may_keep);
-	if (a != NULL) {
-		RB_REMOVE(delivery_tree, &a->deliveries, d);
-		agent_answer(a, &msg);
-	}
-	agent_delivery_free(&d);
+	end_delivery(d, &msg);
 }
 
 void

@@ -1,4 +1,4 @@
-#include "agent/agent.h"
+#include "agent/parts.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -12,24 +12,46 @@
 #include "base/io.h"
 #include "config/conf.h"
 
-#define RCPT_HEAD 8 /* u32 index, u32 length */
+int
+agent_record_add(
+    struct buf *list, uint32_t number, const char *text, size_t len)
+{
+	unsigned char head[AGENT_RECORD_HEAD];
+	int r = buf_reserve(list, sizeof(head) + len);
+
+	if (r < 0)
+		return r;
+	bytes_put_u32(head, number);
+	bytes_put_u32(head + 4, (uint32_t)len);
+	(void)buf_add(list, head, sizeof(head));
+	return buf_add(list, text, len);
+}
+
+bool
+agent_record_take(
+    struct msg_str *left, uint32_t *ret_number, struct msg_str *ret_text)
+{
+	size_t len;
+
+	if (left->len < AGENT_RECORD_HEAD)
+		return false;
+	len = bytes_get_u32(left->data + 4);
+	if (len > left->len - AGENT_RECORD_HEAD)
+		return false;
+	*ret_number = bytes_get_u32(left->data);
+	*ret_text = (struct msg_str){ left->data + AGENT_RECORD_HEAD, len };
+	left->data += AGENT_RECORD_HEAD + len;
+	left->len -= AGENT_RECORD_HEAD + len;
+	return true;
+}
 
 int
 agent_rcpt_add(
     struct buf *rcpts, uint32_t index, const char *address, size_t len)
 {
-	unsigned char head[RCPT_HEAD];
 	int r = address_check(address, len);
 
-	if (r < 0)
-		return r;
-	r = buf_reserve(rcpts, sizeof(head) + len);
-	if (r < 0)
-		return r;
-	bytes_put_u32(head, index);
-	bytes_put_u32(head + 4, (uint32_t)len);
-	buf_add(rcpts, head, sizeof(head));
-	return buf_add(rcpts, address, len);
+	return r < 0 ? r : agent_record_add(rcpts, index, address, len);
 }
 
 /* No control characters; at most max bytes. */
@@ -46,25 +68,6 @@ plain(const struct msg_str *s, size_t min, size_t max)
 	return true;
 }
 
-/* One recipient of the list; false when there is no whole, right one. */
-static bool
-take_rcpt(struct msg_str *left, uint32_t *ret_index, struct msg_str *ret)
-{
-	size_t len;
-
-	if (left->len < RCPT_HEAD)
-		return false;
-	len = bytes_get_u32(left->data + 4);
-	if (len > left->len - RCPT_HEAD ||
-	    address_check(left->data + RCPT_HEAD, len) < 0)
-		return false;
-	*ret_index = bytes_get_u32(left->data);
-	*ret = (struct msg_str){ left->data + RCPT_HEAD, len };
-	left->data += RCPT_HEAD + len;
-	left->len -= RCPT_HEAD + len;
-	return true;
-}
-
 static bool
 rcpts_are_right(const struct msg_DELIVER *f)
 {
@@ -74,7 +77,8 @@ rcpts_are_right(const struct msg_DELIVER *f)
 	if (f->nrcpts < 1 || f->nrcpts > AGENT_RCPTS_MAX)
 		return false;
 	for (i = 0; i < f->nrcpts; i++)
-		if (!take_rcpt(&left, &index, &address))
+		if (!agent_record_take(&left, &index, &address) ||
+		    address_check(address.data, address.len) < 0)
 			return false;
 	return left.len == 0;
 }
@@ -144,7 +148,7 @@ fill_strings(struct agent_delivery *d, const struct msg_DELIVER *f)
 	d->sender = place_string(&next, &f->sender);
 	for (i = 0; i < f->nrcpts; i++) {
 		/* rcpts_are_right() has taken each of them. */
-		ASSERT(take_rcpt(&left, &d->rcpts[i].index, &address));
+		ASSERT(agent_record_take(&left, &d->rcpts[i].index, &address));
 		d->rcpts[i].address = place_string(&next, &address);
 	}
 }

@@ -2,6 +2,7 @@
  *
  *	agent.c   deliveries in, answers out
  *	trace.c   lines of dialogues for operators
+ *	delivery.c, wishes.c   what frames say of a delivery
  */
 #ifndef AGENT_PARTS_H
 #define AGENT_PARTS_H
@@ -9,6 +10,14 @@
 #include "agent/agent.h"
 
 RB_HEAD(delivery_tree, agent_delivery);
+
+/* A record of a list in a frame, of a recipient or of a wish: a number, and
+ * text with its length before it. -ENOMEM; false: there is no whole one. */
+#define AGENT_RECORD_HEAD 8
+int agent_record_add(
+    struct buf *list, uint32_t number, const char *text, size_t len);
+bool agent_record_take(
+    struct msg_str *left, uint32_t *ret_number, struct msg_str *ret_text);
 
 struct agent {
 	struct wire *wire; /* NULL: the link is gone */

@@ -1,51 +1,28 @@
-#include "agent/agent.h"
+#include "agent/parts.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/bytes.h"
-
-#define WISH_HEAD 8 /* u32 notify, u32 length */
-
 int
 agent_wish_add(struct buf *wishes, const struct dsn_rcpt *dsn)
 {
 	const size_t len = strlen(dsn->orcpt);
-	unsigned char head[WISH_HEAD];
-	int r;
 
 	if (!dsn_notify_is_valid(dsn->notify) ||
 	    (len > 0 && dsn_orcpt_check(dsn->orcpt, len) < 0))
 		return -EBADRQC;
-	r = buf_reserve(wishes, sizeof(head) + len);
-	if (r < 0)
-		return r;
-	bytes_put_u32(head, dsn->notify);
-	bytes_put_u32(head + 4, (uint32_t)len);
-	buf_add(wishes, head, sizeof(head));
-	return buf_add(wishes, dsn->orcpt, len);
+	return agent_record_add(wishes, dsn->notify, dsn->orcpt, len);
 }
 
 /* One wish of the list; false when there is no whole, right one. */
 static bool
 take_wish(struct msg_str *left, uint32_t *ret_notify, struct msg_str *ret_orcpt)
 {
-	uint32_t notify;
-	size_t len;
-
-	if (left->len < WISH_HEAD)
-		return false;
-	notify = bytes_get_u32(left->data);
-	len = bytes_get_u32(left->data + 4);
-	if (!dsn_notify_is_valid(notify) || len > left->len - WISH_HEAD ||
-	    (len > 0 && dsn_orcpt_check(left->data + WISH_HEAD, len) < 0))
-		return false;
-	*ret_notify = notify;
-	*ret_orcpt = (struct msg_str){ left->data + WISH_HEAD, len };
-	left->data += WISH_HEAD + len;
-	left->len -= WISH_HEAD + len;
-	return true;
+	return agent_record_take(left, ret_notify, ret_orcpt) &&
+	    dsn_notify_is_valid(*ret_notify) &&
+	    (ret_orcpt->len == 0 ||
+		dsn_orcpt_check(ret_orcpt->data, ret_orcpt->len) == 0);
 }
 
 static bool
