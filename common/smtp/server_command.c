@@ -8,27 +8,21 @@
 static enum smtp_server_event
 do_ehlo(struct smtp_server *s, char *args)
 {
-	if (*args == '\0') {
-		smtp_server_reply(
+	if (*args == '\0')
+		return smtp_server_reply(
 		    s, 501, "5.5.4", "the name of the client is missing");
-		return SMTP_SERVER_WANT;
-	}
 	s->state = SMTP_AT_READY;
-	smtp_server_reply_ehlo(s);
-	return SMTP_SERVER_WANT;
+	return smtp_server_reply_ehlo(s);
 }
 
 static enum smtp_server_event
 do_helo(struct smtp_server *s, char *args)
 {
-	if (*args == '\0') {
-		smtp_server_reply(
+	if (*args == '\0')
+		return smtp_server_reply(
 		    s, 501, "5.5.4", "the name of the client is missing");
-		return SMTP_SERVER_WANT;
-	}
 	s->state = SMTP_AT_READY;
-	smtp_server_reply(s, 250, NULL, "%.255s", s->rules.host);
-	return SMTP_SERVER_WANT;
+	return smtp_server_reply(s, 250, NULL, "%.255s", s->rules.host);
 }
 
 static enum smtp_server_event
@@ -36,15 +30,13 @@ do_rset(struct smtp_server *s, char *args UNUSED)
 {
 	if (s->state != SMTP_AT_START)
 		s->state = SMTP_AT_READY;
-	smtp_server_reply(s, 250, "2.0.0", "Ok");
-	return SMTP_SERVER_WANT;
+	return smtp_server_reply(s, 250, "2.0.0", "Ok");
 }
 
 static enum smtp_server_event
 do_noop(struct smtp_server *s, char *args UNUSED)
 {
-	smtp_server_reply(s, 250, "2.0.0", "Ok");
-	return SMTP_SERVER_WANT;
+	return smtp_server_reply(s, 250, "2.0.0", "Ok");
 }
 
 /* RFC 5321 section 7.3. */
@@ -52,18 +44,16 @@ static enum smtp_server_event
 do_vrfy(struct smtp_server *s, char *args)
 {
 	if (*args == '\0')
-		smtp_server_reply(s, 501, "5.5.4", "the address is missing");
-	else
-		smtp_server_reply(
-		    s, 252, "2.0.0", "Addresses are not verified; mail tells");
-	return SMTP_SERVER_WANT;
+		return smtp_server_reply(
+		    s, 501, "5.5.4", "the address is missing");
+	return smtp_server_reply(
+	    s, 252, "2.0.0", "Addresses are not verified; mail tells");
 }
 
 static enum smtp_server_event
 do_help(struct smtp_server *s, char *args UNUSED)
 {
-	smtp_server_reply(s, 214, "2.0.0", "See RFC 5321");
-	return SMTP_SERVER_WANT;
+	return smtp_server_reply(s, 214, "2.0.0", "See RFC 5321");
 }
 
 static enum smtp_server_event
@@ -77,8 +67,8 @@ do_quit(struct smtp_server *s, char *args UNUSED)
 static enum smtp_server_event
 do_not_here(struct smtp_server *s, char *args UNUSED)
 {
-	smtp_server_reply(s, 502, "5.5.1", "the command is not served here");
-	return SMTP_SERVER_WANT;
+	return smtp_server_reply(
+	    s, 502, "5.5.1", "the command is not served here");
 }
 
 /* ---- commands that ask the owner ---- */
@@ -97,12 +87,10 @@ do_mail(struct smtp_server *s, char *args)
 static enum smtp_server_event
 do_rcpt(struct smtp_server *s, char *args)
 {
-	if (s->rules.rcpt_max != 0 && s->rcpts >= s->rules.rcpt_max) {
-		smtp_server_reply(s, 452, "4.5.3",
+	if (s->rules.rcpt_max != 0 && s->rcpts >= s->rules.rcpt_max)
+		return smtp_server_reply(s, 452, "4.5.3",
 		    "%u recipients are the limit of a message",
 		    s->rules.rcpt_max);
-		return SMTP_SERVER_WANT;
-	}
 	if (smtp_server_read_rcpt(s, args) == 0)
 		return SMTP_SERVER_RCPT;
 	s->refused_rcpts++;
@@ -114,8 +102,7 @@ do_data(struct smtp_server *s, char *args)
 {
 	if (*args == '\0')
 		return SMTP_SERVER_DATA;
-	smtp_server_reply(s, 501, "5.5.4", "DATA has no parameters");
-	return SMTP_SERVER_WANT;
+	return smtp_server_reply(s, 501, "5.5.4", "DATA has no parameters");
 }
 
 /* ---- the table ---- */
@@ -164,12 +151,12 @@ static enum smtp_server_event
 refuse_sequence(struct smtp_server *s, const struct command *c)
 {
 	if (s->state == SMTP_AT_START)
-		smtp_server_reply(s, 503, "5.5.1", "EHLO or HELO comes first");
-	else if (s->state == SMTP_AT_MAIL && s->refused_rcpts > 0)
-		smtp_server_reply(s, 554, "5.5.1", "no valid recipients");
-	else
-		smtp_server_reply(s, 503, "5.5.1", "%s", c->wrong);
-	return SMTP_SERVER_WANT;
+		return smtp_server_reply(
+		    s, 503, "5.5.1", "EHLO or HELO comes first");
+	if (s->state == SMTP_AT_MAIL && s->refused_rcpts > 0)
+		return smtp_server_reply(
+		    s, 554, "5.5.1", "no valid recipients");
+	return smtp_server_reply(s, 503, "5.5.1", "%s", c->wrong);
 }
 
 static bool
@@ -189,21 +176,18 @@ smtp_server_command(struct smtp_server *s)
 	const struct command *c;
 	char *args = s->line;
 
-	if (has_control(s->line, s->line_len)) {
-		smtp_server_reply(
+	if (has_control(s->line, s->line_len))
+		return smtp_server_reply(
 		    s, 500, "5.5.2", "control character in the command");
-		return SMTP_SERVER_WANT;
-	}
 	while (s->line_len > 0 && s->line[s->line_len - 1] == ' ')
 		s->line_len--;
 	s->line[s->line_len] = '\0';
 	args += strcspn(s->line, " ");
 	c = find_command(s->line, (size_t)(args - s->line));
 	args += strspn(args, " ");
-	if (c == NULL) {
-		smtp_server_reply(s, 500, "5.5.2", "the command is not known");
-		return SMTP_SERVER_WANT;
-	}
+	if (c == NULL)
+		return smtp_server_reply(
+		    s, 500, "5.5.2", "the command is not known");
 	if ((c->states & 1u << s->state) == 0)
 		return refuse_sequence(s, c);
 	return c->run(s, args);

@@ -6,13 +6,14 @@
 
 /* ---- server_reply.c ---- */
 
-/* Add a reply of one line, and count it if it is a refusal. dsn may be NULL. */
-void smtp_server_reply(struct smtp_server *s, unsigned code, const char *dsn,
-    const char *fmt, ...) PRINTF(4, 5);
+/* Add a reply of one line, and count it if it is a refusal. dsn may be NULL.
+ * SMTP_SERVER_WANT: the reply is all that its command makes. */
+enum smtp_server_event smtp_server_reply(struct smtp_server *s, unsigned code,
+    const char *dsn, const char *fmt, ...) PRINTF(4, 5);
 void smtp_server_vreply(struct smtp_server *s, unsigned code, const char *dsn,
     const char *fmt, va_list ap) PRINTF(4, 0);
 /* The answer to EHLO: one line for each extension. */
-void smtp_server_reply_ehlo(struct smtp_server *s);
+enum smtp_server_event smtp_server_reply_ehlo(struct smtp_server *s);
 
 /* ---- server_command.c ---- */
 

@@ -41,7 +41,7 @@ smtp_server_vreply(struct smtp_server *s, unsigned code, const char *dsn,
 		s->state = SMTP_AT_CLOSED;
 }
 
-void
+enum smtp_server_event
 smtp_server_reply(
     struct smtp_server *s, unsigned code, const char *dsn, const char *fmt, ...)
 {
@@ -50,6 +50,7 @@ smtp_server_reply(
 	va_start(ap, fmt);
 	smtp_server_vreply(s, code, dsn, fmt, ap);
 	va_end(ap);
+	return SMTP_SERVER_WANT;
 }
 
 static const struct {
@@ -64,7 +65,7 @@ static const struct {
 	{ SMTP_OFFER_ENHANCEDSTATUSCODES, "ENHANCEDSTATUSCODES" },
 };
 
-void
+enum smtp_server_event
 smtp_server_reply_ehlo(struct smtp_server *s)
 {
 	char line[300];
@@ -84,4 +85,5 @@ smtp_server_reply_ehlo(struct smtp_server *s)
 			snprintf(line, sizeof(line), "%s", offers[i].keyword);
 	}
 	put_line(s, 250, ' ', line);
+	return SMTP_SERVER_WANT;
 }
