@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,18 +20,6 @@
 #define TELL_EVERY  ((uint64_t)1 << 20)
 #define COUNT_HOLDS USEC_PER_SEC
 #define FLOW_LOOK   (20 * USEC_PER_MSEC)
-
-static int refuse(struct share *s, const char *fmt, ...) PRINTF(2, 3);
-static int
-refuse(struct share *s, const char *fmt, ...)
-{
-	va_list ap;
-
-	va_start(ap, fmt);
-	vsnprintf(s->reason, sizeof(s->reason), fmt, ap);
-	va_end(ap);
-	return -1;
-}
 
 /* ---- locks ---- */
 
@@ -72,7 +59,7 @@ tell(struct share *s, uint64_t value)
 	if (n == sizeof(value))
 		return 0;
 	s->error = n < 0 ? -errno : -ENOSPC;
-	return refuse(s, "the file users/%u cannot be written: %s",
+	return use_refuse(s->reason, "the file users/%u cannot be written: %s",
 	    (unsigned)s->uid, strerror(-s->error));
 }
 
@@ -90,7 +77,7 @@ take_slot(struct share *s)
 	if (r < 0) /* any of them */
 		r = lock_within(s->file, USE_LOCK_SLOT(s->slot), SLOT_WAIT);
 	if (r < 0)
-		return refuse(s,
+		return use_refuse(s->reason,
 		    "%" PRIu32 " submissions of uid %u are under way, and "
 		    "there may be no more (user_process_limit); try again when "
 		    "one has ended",
@@ -137,16 +124,16 @@ check_rate(struct share *s, bool pay)
 	if (r == 0)
 		return 0;
 	if (r == -EAGAIN)
-		return refuse(s,
+		return use_refuse(s->reason,
 		    "uid %u submits more than %" PRIu32
 		    " messages a minute (user_message_rate); try again in a "
 		    "minute",
 		    (unsigned)s->uid, s->conf->user_message_rate);
 	if (r == -EINTR)
-		return refuse(s,
+		return use_refuse(s->reason,
 		    "another submission locks the file users/%u; try again",
 		    (unsigned)s->uid);
-	return refuse(s, "the file users/%u cannot be written: %s",
+	return use_refuse(s->reason, "the file users/%u cannot be written: %s",
 	    (unsigned)s->uid, strerror(-r));
 }
 
@@ -176,8 +163,8 @@ check_waiting(struct share *s, const struct spool *sp, const struct use *own)
 	use_of_slots(s->file, s->slots, s->slot, &doors);
 	r = use_count(s->conf, sp, s->uid, &s->use);
 	if (r < 0)
-		return refuse(
-		    s, "the waiting mail cannot be counted: %s", strerror(-r));
+		return use_refuse(s->reason,
+		    "the waiting mail cannot be counted: %s", strerror(-r));
 	s->counted_at = clock_mono();
 	return check_use(s, &doors, own);
 }
@@ -217,7 +204,7 @@ open_file(struct share *s)
 	if (s->file >= 0)
 		return 0;
 	s->error = -errno;
-	return refuse(s, "the file users/%u cannot be opened: %s",
+	return use_refuse(s->reason, "the file users/%u cannot be opened: %s",
 	    (unsigned)s->uid, strerror(errno));
 }
 
@@ -234,7 +221,7 @@ share_take(struct share *s, const struct conf *conf, const struct spool *sp)
 	if (!s->counted)
 		return 0;
 	if (r < 0)
-		return refuse(s,
+		return use_refuse(s->reason,
 		    "too few descriptors or too little memory to "
 		    "read " SUBUID_FILE);
 	if (open_file(s) < 0 || take_slot(s) < 0 || check_rate(s, false) < 0)

@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <limits.h>
 #include <poll.h>
+#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,44 +22,42 @@
 
 /* ---- the program ---- */
 
-static _Noreturn void
-become(const char *program, const char *base, uint32_t queue, const int ends[3])
+/* The pipes' ends of the door are its standard descriptors. */
+static int
+spawn(struct through_door *t, const char *program, const char *base,
+    uint32_t queue, const int ends[3])
 {
-	char number[16], name[] = NAME, *copy = strdup(base);
-	char *argv[] = { name, copy, number, NULL }, *envp[] = { NULL };
-	int i, high[3];
+	char number[16], name[] = NAME;
+	char *argv[] = { name, (char *)(uintptr_t)base, number, NULL };
+	char *envp[] = { NULL };
+	posix_spawn_file_actions_t actions;
+	int i, r = posix_spawn_file_actions_init(&actions);
 
+	if (r != 0)
+		return -r;
 	snprintf(number, sizeof(number), "%" PRIu32, queue);
-	for (i = 0; i < 3; i++) {
-		high[i] = fcntl(ends[i], F_DUPFD_CLOEXEC, 10);
-		if (high[i] < 0)
-			_exit(EX_TEMPFAIL);
-	}
-	for (i = 0; i < 3; i++)
-		if (dup2(high[i], i) < 0)
-			_exit(EX_TEMPFAIL);
-	execve(program, argv, envp);
-	dprintf(STDERR_FILENO, "4.3.5 %s: %s\n", program, strerror(errno));
-	_exit(EX_TEMPFAIL);
+	for (i = 0; r == 0 && i < 3; i++)
+		r = posix_spawn_file_actions_adddup2(&actions, ends[i], i);
+	if (r == 0)
+		r = posix_spawn(&t->pid, program, &actions, NULL, argv, envp);
+	(void)posix_spawn_file_actions_destroy(&actions);
+	return -r;
 }
 
 static int
 start(struct through_door *t, const char *program, const char *base,
     uint32_t queue)
 {
-	int in[2] = { -1, -1 }, out[2] = { -1, -1 }, err[2] = { -1, -1 }, r = 0;
+	int in[2] = { -1, -1 }, out[2] = { -1, -1 }, err[2] = { -1, -1 }, r;
 
 	if (pipe2(in, O_CLOEXEC) < 0 || pipe2(out, O_CLOEXEC) < 0 ||
-	    pipe2(err, O_CLOEXEC) < 0 || fcntl(in[1], F_SETFL, O_NONBLOCK) < 0)
+	    pipe2(err, O_CLOEXEC) < 0 || io_nonblock(in[1]) < 0)
 		r = -errno;
-	if (r == 0) {
-		t->pid = fork();
-		if (t->pid == 0)
-			become(program, base, queue,
-			    (int[]){ in[0], out[1], err[1] });
-		r = t->pid < 0 ? -errno : 0;
-	}
-	t->pid = r == 0 ? t->pid : 0;
+	else
+		r = spawn(
+		    t, program, base, queue, (int[]){ in[0], out[1], err[1] });
+	if (r < 0)
+		t->pid = 0;
 	t->in = in[1];
 	t->out = out[0];
 	t->err = err[0];

@@ -237,9 +237,8 @@ use_count(const struct conf *conf, const struct spool *sp, uid_t account,
 
 /* ---- limits ---- */
 
-static int refuse(char *reason, const char *fmt, ...) PRINTF(2, 3);
-static int
-refuse(char *reason, const char *fmt, ...)
+int
+use_refuse(char reason[USE_REASON_SIZE], const char *fmt, ...)
 {
 	va_list ap;
 
@@ -258,18 +257,18 @@ use_check(const struct conf *conf, uid_t account, const struct use *there,
 
 	if (conf->user_message_limit != 0 &&
 	    there->messages + more->messages > conf->user_message_limit)
-		return refuse(reason,
+		return use_refuse(reason,
 		    "%" PRIu64 " messages of uid %u wait, the limit is %" PRIu32
 		    " (user_message_limit)" USE_REMEDY,
 		    there->messages, uid, conf->user_message_limit);
 	if (conf->user_inode_limit != 0 &&
 	    there->inodes + more->inodes > conf->user_inode_limit)
-		return refuse(reason,
+		return use_refuse(reason,
 		    "%" PRIu64 " files of uid %u wait, the limit is %" PRIu32
 		    " (user_inode_limit)" USE_REMEDY,
 		    there->inodes, uid, conf->user_inode_limit);
 	if (conf->user_size_limit != 0 && bytes > conf->user_size_limit)
-		return refuse(reason,
+		return use_refuse(reason,
 		    "%" PRIu64 " bytes of uid %u wait with this message, "
 		    "the limit is %" PRIu64 " (user_size_limit)" USE_REMEDY,
 		    bytes, uid, conf->user_size_limit);

@@ -60,6 +60,8 @@ bool use_is_trusted(const char *list, uid_t uid);
 /* May `more` come to what is `there`? -1 with the reason: "5000 messages of uid
  * 1000 wait, the limit is 5000 (user_message_limit)" and USE_REMEDY. */
 #define USE_REASON_SIZE 160
+/* Write a reason. -1. */
+int use_refuse(char reason[USE_REASON_SIZE], const char *fmt, ...) PRINTF(2, 3);
 int use_check(const struct conf *conf, uid_t account, const struct use *there,
     const struct use *more, char reason[USE_REASON_SIZE]);
 
