@@ -7,7 +7,6 @@
 #include "smtp/server.h"
 
 #include <errno.h>
-#include <limits.h>
 #include <poll.h>
 #include <string.h>
 #include <unistd.h>
@@ -32,39 +31,15 @@ struct dialogue {
 
 /* ---- the two directions ---- */
 
-/* Until standard output takes octets, whatever waits on the other side. */
-static int
-wait_writable(struct dialogue *d)
-{
-	struct pollfd fds[2] = {
-		{ .fd = STDOUT_FILENO, .events = POLLOUT },
-		{ .fd = d->inject->stop_fd, .events = POLLIN },
-	};
-	usec_t left_ms =
-	    (d->input.deadline_mono - clock_mono()) / USEC_PER_MSEC;
-	int n;
-
-	if (left_ms < 0)
-		left_ms = 0;
-	n = poll(fds, 2, left_ms > INT_MAX ? INT_MAX : (int)left_ms);
-	if (n < 0 && errno != EINTR)
-		return message_refuse_source(&d->fault, -errno);
-	if (n == 0)
-		return message_refuse_source(&d->fault, -ETIMEDOUT);
-	/* A reply that can be written is, also after a signal. */
-	if (n > 0 && fds[0].revents == 0)
-		return message_refuse_source(&d->fault, -ECANCELED);
-	return 0;
-}
-
 static int
 write_replies(struct dialogue *d)
 {
 	while (d->server.out_len > 0) {
+		int r = source_wait(&d->input, STDOUT_FILENO, POLLOUT);
 		ssize_t n;
 
-		if (wait_writable(d) < 0)
-			return -1;
+		if (r < 0)
+			return message_refuse_source(&d->fault, r);
 		n = write(STDOUT_FILENO, d->server.out, d->server.out_len);
 		if (n < 0 && errno != EAGAIN && errno != EINTR)
 			return refuse(&d->fault, REFUSAL_READ,
@@ -357,7 +332,8 @@ dialogue_turn_away(struct inject *inject)
 {
 	struct dialogue d = { .inject = inject,
 		.server.rules.offer = OFFER,
-		.input.deadline_mono = inject->deadline_mono,
+		.input = { .deadline_mono = inject->deadline_mono,
+		    .stop_fd = inject->stop_fd },
 		.fault = inject->why };
 
 	return end_dialogue(&d);

@@ -31,12 +31,11 @@ source_done(struct source *s)
 	s->buf = NULL;
 }
 
-/* Until there is something to read. */
-static int
-wait_readable(const struct source *s)
+int
+source_wait(const struct source *s, int fd, short events)
 {
 	struct pollfd fds[2] = {
-		{ .fd = s->fd, .events = POLLIN },
+		{ .fd = fd, .events = events },
 		{ .fd = s->stop_fd, .events = POLLIN },
 	};
 	usec_t left_ms = (s->deadline_mono - clock_mono()) / USEC_PER_MSEC;
@@ -47,7 +46,8 @@ wait_readable(const struct source *s)
 	n = poll(fds, 2, left_ms > INT_MAX ? INT_MAX : (int)left_ms);
 	if (n < 0)
 		return errno == EINTR ? 0 : -errno;
-	if (fds[1].revents != 0)
+	/* A reply that can be written is, also after a signal. */
+	if (fds[1].revents != 0 && (events == POLLIN || fds[0].revents == 0))
 		return -ECANCELED;
 	return n == 0 ? -ETIMEDOUT : 0;
 }
@@ -95,7 +95,7 @@ drop_crs(struct source *s)
 static ssize_t
 read_fd(struct source *s, char *buf, size_t size)
 {
-	int r = wait_readable(s);
+	int r = source_wait(s, s->fd, POLLIN);
 	ssize_t n;
 
 	if (r < 0)
