@@ -9,8 +9,6 @@
 
 #include "base/io.h"
 
-/* Where deliveries may take any time. */
-#define LOCK_LIMIT    (30 * USEC_PER_SEC)
 /* Recipients of the forward file of a user. */
 #define FORWARD_RCPTS 1000
 
@@ -335,9 +333,7 @@ expand(const struct child_plan *plan, const struct members_of *of,
 		.id = d->id,
 		.index = plan->rcpt_index,
 		.of = *of,
-		.lock_limit = plan->maildir_time_limit > 0
-		    ? plan->maildir_time_limit / 2
-		    : LOCK_LIMIT,
+		.lock_limit = child_lock_limit(plan),
 		.progress = plan->maildir_time_limit > 0 ? child_beat : NULL,
 		.arg = pulse,
 	};
@@ -358,9 +354,7 @@ static void
 expand_as_owner(const struct child_plan *plan, const struct members_of *of,
     struct message *m, struct verdict *v)
 {
-	struct pulse pulse = { .limit = plan->maildir_time_limit,
-		.last = plan->started_at,
-		.told = plan->started_at };
+	struct pulse pulse = child_pulse(plan);
 	struct includes includes;
 	int r = includes_begin(&includes, plan->private);
 

@@ -217,6 +217,33 @@ int walk_to_as(const char *path, walk_denied_fn *denied, void *arg,
 int
 walk_to_file(const char *path, walk_denied_fn *denied, void *arg, int *ret_dir);
 
+/* A message on its way into a mailbox. */
+struct put {
+	const struct spool_sys *sys; /* the seam for tests */
+	const char *path;
+	/* The limit of a maildir counts the files of new/ and cur/. */
+	struct mailbox_room room;
+	/* Optional: a step is done, or some of the content was written. An
+	 * error ends the delivery, while the message is not there yet. */
+	int (*progress)(void *arg);
+	void *arg;
+	const char *step; /* out: the step that failed */
+	/* of a maildir */
+	const char *host;  /* of this machine, for unique names */
+	uint64_t delivery; /* counts the deliveries of this process' parent */
+	pid_t pid;         /* of this process; 0: ask the kernel */
+	/* tmp, new and cur were there a short time ago: only new/ is opened,
+	 * in one call, unless a link is on the way to it. */
+	bool whole;
+	bool sweep;   /* remove old files of ours from tmp/, of the first
+			 thousand there, when the message is delivered */
+	bool unnamed; /* out: the file system has unnamed files */
+	/* of a mailbox of one file */
+	bool own;          /* the file must belong to this user */
+	gid_t spool_group; /* group of a file that is made; -1: this process' */
+	usec_t lock_limit; /* time to wait for the locks of others */
+};
+
 /* ---- maildir.c ----
  *
  * A message survives power loss once maildir_deliver() has returned 0
@@ -234,29 +261,8 @@ walk_to_file(const char *path, walk_denied_fn *denied, void *arg, int *ret_dir);
 /* A file of ours in tmp/ this old was left by a process that died. */
 #define MAILDIR_TMP_AGE (36 * 3600 * USEC_PER_SEC)
 
-struct maildir {
-	const struct spool_sys *sys; /* the seam for tests */
-	const char *path;
-	const char *host;  /* of this machine, for unique names */
-	uint64_t delivery; /* counts the deliveries of this process' parent */
-	pid_t pid;         /* of this process; 0: ask the kernel */
-	/* tmp, new and cur were there a short time ago: only new/ is opened,
-	 * in one call, unless a link is on the way to it. */
-	bool whole;
-	/* The limit counts the files of new/ and cur/. */
-	struct mailbox_room room;
-	bool sweep; /* remove old files of ours from tmp/, of the first
-		       thousand there, when the message is delivered */
-	/* Optional: a step is done, or some of the content was written. An
-	 * error ends the delivery, while the file has no name in new/ yet. */
-	int (*progress)(void *arg);
-	void *arg;
-	const char *step; /* out: the step that failed */
-	bool unnamed;     /* out: the file system has unnamed files */
-};
-
 /* Makes the maildir (0700) when its parent exists. -errno, with ->step. */
-int maildir_deliver(struct maildir *md, struct message *m);
+int maildir_deliver(struct put *md, struct message *m);
 
 /* ---- mbox.c ----
  *
@@ -267,20 +273,8 @@ int maildir_deliver(struct maildir *md, struct message *m);
  * that it has made; success means that the message is synced. No link is
  * followed, as in a maildir. */
 
-struct mbox {
-	const struct spool_sys *sys; /* the seam for tests */
-	const char *path;
-	bool own;          /* the file must belong to this user */
-	gid_t spool_group; /* group of a file that is made; -1: this process' */
-	usec_t lock_limit; /* time to wait for the locks of others */
-	struct mailbox_room room;
-	int (*progress)(void *arg); /* as of a maildir, or NULL */
-	void *arg;
-	const char *step; /* out: the step that failed */
-};
-
 /* Makes the file when its directory exists. -errno, with ->step. */
-int mbox_deliver(struct mbox *b, struct message *m);
+int mbox_deliver(struct put *b, struct message *m);
 
 /* ---- serve.c ----
  *
@@ -434,5 +428,9 @@ struct pulse {
 	usec_t limit, last, told; /* monotonic */
 };
 int child_beat(void *pulse);
+/* Since the delivery began. */
+struct pulse child_pulse(const struct child_plan *plan);
+/* Time to wait for a lock of another process. */
+usec_t child_lock_limit(const struct child_plan *plan);
 
 #endif

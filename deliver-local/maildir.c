@@ -30,7 +30,7 @@ static const char *const sub_names[NSUBS] = { "tmp", "new", "cur" };
 
 /* One attempt: the directories and the file that is being written. */
 struct attempt {
-	struct maildir *md;
+	struct put *md;
 	const struct spool_sys *sys;
 	int dir;
 	int sub[NSUBS];
@@ -461,7 +461,7 @@ sweep(struct attempt *a)
 /* ---- all of it ---- */
 
 int
-maildir_deliver(struct maildir *md, struct message *m)
+maildir_deliver(struct put *md, struct message *m)
 {
 	struct attempt a = { .md = md,
 		.sys = md->sys,

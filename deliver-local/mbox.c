@@ -25,7 +25,7 @@
 static const char from_line[] = "From ";
 
 struct attempt {
-	struct mbox *b;
+	struct put *b;
 	const struct spool_sys *sys;
 	int dir, fd;
 	int lock_fd; /* of the dot lock that this process made; -1: none */
@@ -437,7 +437,7 @@ make_names(struct attempt *a)
 }
 
 int
-mbox_deliver(struct mbox *b, struct message *m)
+mbox_deliver(struct put *b, struct message *m)
 {
 	struct attempt a = {
 		.b = b, .sys = b->sys, .dir = -1, .fd = -1, .lock_fd = -1

@@ -165,6 +165,37 @@ child_beat(void *arg)
 	return 0;
 }
 
+struct pulse
+child_pulse(const struct child_plan *plan)
+{
+	return (struct pulse){ .limit = plan->maildir_time_limit,
+		.last = plan->started_at,
+		.told = plan->started_at };
+}
+
+usec_t
+child_lock_limit(const struct child_plan *plan)
+{
+	return plan->maildir_time_limit > 0 ? plan->maildir_time_limit / 2
+					    : LOCK_LIMIT;
+}
+
+static struct put
+put_of(const struct child_plan *plan, const char *path, uint64_t size_limit,
+    struct pulse *pulse)
+{
+	*pulse = child_pulse(plan);
+	return (struct put){ .sys = &spool_sys_real,
+		.progress = plan->maildir_time_limit > 0 ? child_beat : NULL,
+		.arg = pulse,
+		.path = path,
+		.room = { .reserve = plan->reserve, .size_limit = size_limit },
+		.host = plan->host,
+		.delivery = plan->number,
+		.pid = plan->self,
+		.lock_limit = child_lock_limit(plan) };
+}
+
 /* Only where there are unnamed files is new/ all that the next one needs. */
 static void
 note_path(struct stay *stay, const char *path, bool unnamed)
@@ -181,18 +212,17 @@ note_path(struct stay *stay, const char *path, bool unnamed)
 /* A full mailbox concerns its recipient, a full file system all of them
  * (RFC 3463: X.2.2, X.3.1). */
 static void
-put_failed(struct verdict *v, int error, const char *kind, const char *path,
-    const char *step, const struct mailbox_room *room)
+put_failed(struct verdict *v, int error, const char *kind, const struct put *p)
 {
 	struct buf what = { 0 };
 
-	if (room->text[0] != '\0') {
+	if (p->room.text[0] != '\0') {
 		verdict_set(v, AGENT_DEFERRED,
 		    error == -EFBIG ? "4.2.2" : "4.3.1", "%s %s: %s", kind,
-		    path, room->text);
+		    p->path, p->room.text);
 		return;
 	}
-	(void)buf_printf(&what, "%s %s: %s", kind, path, step);
+	(void)buf_printf(&what, "%s %s: %s", kind, p->path, p->step);
 	verdict_error(v, error, buf_str(&what));
 	buf_done(&what);
 }
@@ -201,54 +231,36 @@ void
 child_put_maildir(const struct child_plan *plan, const char *path,
     uint64_t size_limit, struct message *m, struct verdict *v)
 {
-	struct pulse pulse = { .limit = plan->maildir_time_limit,
-		.last = plan->started_at,
-		.told = plan->started_at };
-	struct maildir md = { .sys = &spool_sys_real,
-		.progress = plan->maildir_time_limit > 0 ? child_beat : NULL,
-		.arg = &pulse,
-		.path = path,
-		.host = plan->host,
-		.delivery = plan->number,
-		.pid = plan->self,
-		.room = { .reserve = plan->reserve, .size_limit = size_limit },
-		.whole = plan->stay != NULL && plan->stay->again &&
-		    strcmp(plan->stay->path, path) == 0,
-		.sweep = plan->number % SWEEP_ONE_IN == 0 };
-	int r = maildir_deliver(&md, m);
+	struct pulse pulse;
+	struct put md = put_of(plan, path, size_limit, &pulse);
+	int r;
 
-	if (r == 0) {
-		verdict_set(v, AGENT_SENT, "2.0.0", "delivered to maildir");
-		note_path(plan->stay, path, md.unnamed);
-	} else {
-		put_failed(v, r, "maildir", path, md.step, &md.room);
+	md.whole = plan->stay != NULL && plan->stay->again &&
+	    strcmp(plan->stay->path, path) == 0;
+	md.sweep = plan->number % SWEEP_ONE_IN == 0;
+	r = maildir_deliver(&md, m);
+	if (r < 0) {
+		put_failed(v, r, "maildir", &md);
+		return;
 	}
+	verdict_set(v, AGENT_SENT, "2.0.0", "delivered to maildir");
+	note_path(plan->stay, path, md.unnamed);
 }
 
 void
 child_put_mbox(const struct child_plan *plan, const char *path, bool own,
     gid_t spool_group, struct message *m, struct verdict *v)
 {
-	struct pulse pulse = { .limit = plan->maildir_time_limit,
-		.last = plan->started_at,
-		.told = plan->started_at };
-	struct mbox b = { .sys = &spool_sys_real,
-		.progress = plan->maildir_time_limit > 0 ? child_beat : NULL,
-		.arg = &pulse,
-		.path = path,
-		.own = own,
-		.spool_group = spool_group,
-		.room = { .reserve = plan->reserve,
-		    .size_limit = plan->mailbox_size_limit },
-		.lock_limit = plan->maildir_time_limit > 0
-		    ? plan->maildir_time_limit / 2
-		    : LOCK_LIMIT };
-	int r = mbox_deliver(&b, m);
+	struct pulse pulse;
+	struct put b = put_of(plan, path, plan->mailbox_size_limit, &pulse);
+	int r;
 
-	if (r == 0) {
+	b.own = own;
+	b.spool_group = spool_group;
+	r = mbox_deliver(&b, m);
+	if (r < 0)
+		put_failed(v, r, "mailbox", &b);
+	else
 		verdict_set(
 		    v, AGENT_SENT, "2.0.0", "delivered to mailbox %s", path);
-	} else {
-		put_failed(v, r, "mailbox", path, b.step, &b.room);
-	}
 }

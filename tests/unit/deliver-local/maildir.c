@@ -141,7 +141,7 @@ static uint64_t deliveries;
 static int
 deliver(const char *path, const void *content, size_t len, const char **step)
 {
-	struct maildir md = { .sys = &seam,
+	struct put md = { .sys = &seam,
 		.path = path,
 		.host = "a/b:c",
 		.delivery = deliveries++ };
@@ -401,7 +401,7 @@ late_when_synced(void *arg UNUSED)
 Test(maildir, X12_one_that_is_late_gets_no_name, .fini = scratch_done)
 {
 	const char *path = scratch_path("m");
-	struct maildir md = { .sys = &seam,
+	struct put md = { .sys = &seam,
 		.path = path,
 		.host = "a",
 		.progress = late_when_synced };
@@ -466,7 +466,7 @@ Test(maildir, a_file_system_without_directory_sync, .fini = scratch_done)
 
 Test(maildir, D8_a_message_that_cannot_be_read, .fini = scratch_done)
 {
-	struct maildir md = {
+	struct put md = {
 		.sys = &seam, .path = scratch_path("m"), .host = "h"
 	};
 	struct message m;
@@ -484,7 +484,7 @@ Test(maildir, a_real_limit_of_the_file_size, .fini = scratch_done)
 {
 	const struct rlimit limit = { 1000, RLIM_INFINITY };
 	static char content[5000];
-	struct maildir md = {
+	struct put md = {
 		.sys = &spool_sys_real, .path = scratch_path("m"), .host = "h"
 	};
 	struct message m;

@@ -19,7 +19,7 @@ static uint64_t deliveries;
 static int
 run(const char *path, bool sweeps, const char **step)
 {
-	struct maildir md = { .sys = &spool_sys_real,
+	struct put md = { .sys = &spool_sys_real,
 		.path = path,
 		.host = "h",
 		.delivery = deliveries++,

@@ -51,7 +51,7 @@ deliver(const char *content)
 {
 	static uint64_t deliveries;
 	struct spool_sys sys = spool_sys_real;
-	struct maildir md = { .sys = &sys,
+	struct put md = { .sys = &sys,
 		.path = scratch_path("m"),
 		.host = "host",
 		.room = room,

@@ -66,7 +66,7 @@ end(void)
 
 TestSuite(mbox, .init = begin, .fini = end, .timeout = 60);
 
-static struct mbox box;
+static struct put box;
 static struct mailbox_room room; /* of the next delivery */
 
 static int
@@ -74,7 +74,7 @@ deliver_as(const char *sender, const char *content, size_t len)
 {
 	int r;
 
-	box = (struct mbox){ .sys = &sys,
+	box = (struct put){ .sys = &sys,
 		.path = path,
 		.own = true,
 		.spool_group = (gid_t)-1,
@@ -329,7 +329,7 @@ Test(mbox, D47_mail_of_another_program_in_a_new_mailbox_stays)
 		error = ENOSPC;
 		left = i == 0 ? 20 : -1;
 		syncs = i;
-		box = (struct mbox){ .sys = &sys,
+		box = (struct put){ .sys = &sys,
 			.path = path,
 			.own = true,
 			.spool_group = (gid_t)-1,
@@ -382,7 +382,7 @@ Test(mbox, the_lock_of_a_long_write_stays_fresh)
 	memset(large, 'x', sizeof(large));
 	for (i = 0; i < 2; i++) {
 		beats = stale = 0;
-		box = (struct mbox){ .sys = &sys,
+		box = (struct put){ .sys = &sys,
 			.path = path,
 			.spool_group = (gid_t)-1,
 			.lock_limit = USEC_PER_SEC,
