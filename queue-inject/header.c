@@ -2,17 +2,6 @@
 
 #include <errno.h>
 #include <string.h>
-#include <strings.h>
-
-/* The part of the header that the next byte belongs to. */
-enum state {
-	AT_LINE,    /* the first byte of a line */
-	IN_NAME,    /* of a field name */
-	AFTER_NAME, /* blanks between the name and its colon */
-	AT_CR,      /* a CR began the line: an empty line if LF follows */
-	IN_VALUE,
-	IN_MBOX, /* the first line, "From …" */
-};
 
 /* The header ends before the line that is being read. */
 static void
@@ -39,142 +28,84 @@ end_with_empty_line(struct header *h)
 	h->body = h->data.len;
 }
 
+/* The line that is being read, or what there is of it, belongs to the header.
+ * What does not fit in a name is no field. */
 static bool
-is_name_char(unsigned char c)
+is_header_line(const struct header *h)
 {
-	return c > 0x20 && c < 0x7f && c != ':';
+	const char *line = h->data.data + h->line;
+	const size_t len = h->data.len - h->line;
+	struct header_field field;
+
+	if (len > 0 && (*line == ' ' || *line == '\t'))
+		return h->line > h->begin;
+	return header_field_read(line, len, &field) &&
+	    field.value - field.raw <= HEADER_NAME_MAX;
 }
 
-/* A line whose beginning is no field: "From " of a mailbox, or body. */
-static void
-not_a_field(struct header *h)
+/* "From " or ">From " of a mailbox, at the begin of all. */
+static bool
+is_mailbox_line(const struct header *h)
 {
 	static const char mbox[] = ">From ";
-	size_t quoted = h->data.data[0] == '>' ? 0 : 1;
+	const char *line = h->data.data;
+	const size_t quoted = *line == '>' ? 0 : 1;
+	const size_t len = sizeof(mbox) - 1 - quoted;
 
-	if (h->line == 0 && h->data.len >= sizeof(mbox) - 1 - quoted &&
-	    memcmp(h->data.data, mbox + quoted, sizeof(mbox) - 1 - quoted) == 0)
-		h->state = IN_MBOX;
-	else
-		end_before_line(h);
+	return h->line == 0 && h->data.len >= len &&
+	    memcmp(line, mbox + quoted, len) == 0;
 }
 
+/* The line has its LF. */
 static void
-step_line(struct header *h, unsigned char c)
+end_line(struct header *h)
 {
-	bool blank = c == ' ' || c == '\t';
+	const char *line = h->data.data + h->line;
+	const size_t len = h->data.len - h->line;
 
-	h->line = h->data.len - 1;
-	if (c == '\n')
+	if (len == 1 || (len == 2 && *line == '\r')) {
 		end_with_empty_line(h);
-	else if (c == '\r')
-		h->state = AT_CR;
-	else if (blank && h->line > h->begin)
-		h->state = IN_VALUE;
-	else if (is_name_char(c))
-		h->state = IN_NAME;
-	else
-		end_before_line(h);
-}
-
-static void
-step_name(struct header *h, unsigned char c)
-{
-	if (c == ':')
-		h->state = IN_VALUE;
-	else if (c == ' ' || c == '\t')
-		h->state = AFTER_NAME;
-	else if (!is_name_char(c) || h->data.len - h->line > HEADER_NAME_MAX)
-		end_before_line(h);
-}
-
-static void
-step_after_name(struct header *h, unsigned char c)
-{
-	if (c == ':')
-		h->state = IN_VALUE;
-	else if ((c != ' ' && c != '\t') ||
-	    h->data.len - h->line > HEADER_NAME_MAX)
-		not_a_field(h);
-	/* The byte that told may be the end of the line. */
-	if (h->state == IN_MBOX && c == '\n') {
-		h->begin = h->data.len;
-		h->state = AT_LINE;
-	}
-}
-
-static void
-step_cr(struct header *h, unsigned char c)
-{
-	if (c == '\n')
-		end_with_empty_line(h);
-	else
-		end_before_line(h);
-}
-
-/* By state; the two that are not here take whole lines. */
-static void (*const steps[])(struct header *h, unsigned char c) = {
-	[AT_LINE] = step_line,
-	[IN_NAME] = step_name,
-	[AFTER_NAME] = step_after_name,
-	[AT_CR] = step_cr,
-};
-
-/* In a value or a mailbox line everything up to the LF goes by in one go. */
-static int
-take_rest_of_line(
-    struct header *h, const char *data, size_t len, size_t *ret_used)
-{
-	const char *lf = memchr(data, '\n', len);
-	size_t n = lf == NULL ? len : (size_t)(lf - data) + 1;
-	int r;
-
-	if (n > HEADER_MAX - h->data.len)
-		return -EFBIG;
-	r = buf_add(&h->data, data, n);
-	if (r < 0)
-		return r;
-	if (lf != NULL && h->state == IN_MBOX)
-		h->begin = h->data.len;
-	if (lf != NULL) {
+	} else if (is_header_line(h)) {
 		h->line = h->data.len;
-		h->state = AT_LINE;
+	} else if (is_mailbox_line(h)) {
+		h->begin = h->line = h->data.len;
+	} else {
+		end_before_line(h);
 	}
-	*ret_used = n;
-	return 0;
 }
 
-static int
-take_one(struct header *h, const char *data, size_t *ret_used)
+/* Of a body that is one long line no more is held than a name may have. */
+static bool
+is_long_text(const struct header *h)
 {
-	int r;
-
-	if (h->data.len >= HEADER_MAX)
-		return -EFBIG;
-	r = buf_add(&h->data, data, 1);
-	if (r < 0)
-		return r;
-	steps[h->state](h, (unsigned char)*data);
-	*ret_used = 1;
-	return 0;
+	return h->data.len - h->line > HEADER_NAME_MAX && !is_header_line(h) &&
+	    !is_mailbox_line(h);
 }
 
 int
 header_feed(struct header *h, const char *data, size_t len, size_t *ret_used)
 {
-	size_t used = 0, n = 0;
+	const char *lf;
+	size_t n;
 	int r = 0;
 
-	while (used < len && !h->complete && r == 0) {
-		if (h->state == IN_VALUE || h->state == IN_MBOX)
-			r = take_rest_of_line(h, data + used, len - used, &n);
-		else
-			r = take_one(h, data + used, &n);
-		if (r == 0)
-			used += n;
+	for (*ret_used = 0; *ret_used < len && !h->complete; *ret_used += n) {
+		lf = memchr(data + *ret_used, '\n', len - *ret_used);
+		n = lf == NULL ? len - *ret_used
+			       : (size_t)(lf - data) + 1 - *ret_used;
+		if (lf == NULL && n > HEADER_NAME_MAX + 1)
+			n = HEADER_NAME_MAX + 1;
+		if (n > HEADER_MAX - h->data.len)
+			return -EFBIG;
+		r = buf_add(&h->data, data + *ret_used, n);
+		if (r < 0)
+			return r;
+		if (h->data.data[h->data.len - 1] == '\n')
+			end_line(h);
+		else if (is_long_text(h))
+			end_before_line(h);
 	}
-	*ret_used = used;
-	return r;
+	return 0;
 }
 
 void
@@ -183,10 +114,8 @@ header_finish(struct header *h)
 	if (h->complete)
 		return;
 	/* A value may end with the message; a name without a colon is text. */
-	if (h->state == IN_VALUE || h->state == AT_LINE)
+	if (is_header_line(h))
 		h->line = h->data.len;
-	if (h->state == IN_MBOX)
-		h->line = h->begin;
 	end_before_line(h);
 }
 
@@ -197,55 +126,16 @@ header_done(struct header *h)
 	*h = (struct header){ 0 };
 }
 
-/* The end of the field that begins at p: a line end that no blank follows. */
-static const char *
-field_end(const char *p, const char *end)
-{
-	while (p < end) {
-		const char *lf = memchr(p, '\n', (size_t)(end - p));
-
-		if (lf == NULL || lf + 1 == end)
-			return end;
-		p = lf + 1;
-		if (*p != ' ' && *p != '\t')
-			return p;
-	}
-	return end;
-}
-
 bool
 header_next(const struct header *h, size_t *pos, struct header_field *ret_field)
 {
-	size_t at = *pos < h->begin ? h->begin : *pos;
-	const char *p, *end, *colon;
+	const size_t at = *pos < h->begin ? h->begin : *pos;
 
-	if (!h->complete || at >= h->end)
+	if (!h->complete || at >= h->end ||
+	    !header_field_read(h->data.data + at, h->end - at, ret_field))
 		return false;
-	p = h->data.data + at;
-	end = field_end(p, h->data.data + h->end);
-	colon = memchr(p, ':', (size_t)(end - p));
-	ASSERT(colon != NULL);
-	*ret_field = (struct header_field){
-		.name = p,
-		.name_len = (size_t)(colon - p),
-		.value = colon + 1,
-		.value_len = (size_t)(end - colon - 1),
-		.raw = p,
-		.raw_len = (size_t)(end - p),
-	};
-	while (ret_field->name_len > 0 &&
-	    (p[ret_field->name_len - 1] == ' ' ||
-		p[ret_field->name_len - 1] == '\t'))
-		ret_field->name_len--;
 	*pos = at + ret_field->raw_len;
 	return true;
-}
-
-bool
-header_field_is(const struct header_field *field, const char *name)
-{
-	return strlen(name) == field->name_len &&
-	    strncasecmp(name, field->name, field->name_len) == 0;
 }
 
 const char *

@@ -16,6 +16,7 @@
 
 #include "base/address_list.h"
 #include "base/buf.h"
+#include "base/header.h"
 #include "base/texts.h"
 #include "config/conf.h"
 #include "queue-inject/refusal.h"
@@ -104,9 +105,7 @@ struct header {
 	size_t body;       /* where the body begins in data */
 	bool complete;     /* the end was found */
 	bool separated;    /* by an empty line */
-	/* private */
-	int state;
-	size_t line; /* where the line that is being read begins */
+	size_t line;       /* private: the line that is read begins there */
 };
 
 /* Take from len bytes; *ret_used says how many, fewer than len only when the
@@ -117,20 +116,9 @@ header_feed(struct header *h, const char *data, size_t len, size_t *ret_used);
 void header_finish(struct header *h);
 void header_done(struct header *h);
 
-struct header_field {
-	const char *name; /* points into the header, as everything here */
-	size_t name_len;
-	const char *value; /* behind the colon, with folds and line end */
-	size_t value_len;
-	const char *raw; /* all of it */
-	size_t raw_len;
-};
-
 /* The next field; *pos is 0 at first. False: there is none. */
 bool header_next(
     const struct header *h, size_t *pos, struct header_field *ret_field);
-/* Compares without case. */
-bool header_field_is(const struct header_field *field, const char *name);
 /* "\r\n" when the first line ends so, else "\n". */
 const char *header_eol(const struct header *h);
 

@@ -9,6 +9,52 @@ is_blank(char c)
 	return c == ' ' || c == '\t' || c == '\r';
 }
 
+/* The end of the field that begins at p: a line end that no blank follows. */
+static const char *
+field_end(const char *p, const char *end)
+{
+	while (p < end) {
+		const char *lf = memchr(p, '\n', (size_t)(end - p));
+
+		if (lf == NULL || lf + 1 == end)
+			return end;
+		p = lf + 1;
+		if (*p != ' ' && *p != '\t')
+			return p;
+	}
+	return end;
+}
+
+bool
+header_field_read(const char *text, size_t len, struct header_field *ret_field)
+{
+	const char *end = text + len, *p = text, *colon;
+
+	while (p<end && * p> ' ' && *p < 0x7f && *p != ':')
+		p++;
+	for (colon = p; colon < end && (*colon == ' ' || *colon == '\t');)
+		colon++;
+	if (p == text || colon == end || *colon != ':')
+		return false;
+	end = field_end(text, end);
+	*ret_field = (struct header_field){
+		.name = text,
+		.name_len = (size_t)(p - text),
+		.value = colon + 1,
+		.value_len = (size_t)(end - colon - 1),
+		.raw = text,
+		.raw_len = (size_t)(end - text),
+	};
+	return true;
+}
+
+bool
+header_field_is(const struct header_field *field, const char *name)
+{
+	return strlen(name) == field->name_len &&
+	    strncasecmp(name, field->name, field->name_len) == 0;
+}
+
 /* The value of this line, if it is the field; else NULL. */
 static const char *
 value_of(const char *line, const char *end, const char *name)
