@@ -35,8 +35,9 @@ struct content {
 	bool ended;                 /* all was put, the dot too */
 	/* Of a chunk: octets that may still come, and those that came. */
 	uint64_t announced, came;
-	struct rewrite *rewrite; /* comes before all that follows; NULL: none */
-	struct buf rewritten;    /* a slice behind it */
+	/* The header with other addresses of senders, in front of `from`. */
+	struct buf header;
+	size_t header_at;
 	struct smtp_encode encode;
 	/* The survey, which has the plan; the conversion by it. NULL: none. */
 	struct mime *survey, *conversion;
@@ -48,7 +49,7 @@ void content_begin(struct content *c, const struct content_source *from);
 void content_done(struct content *c);
 /* Behind content_begin() or content_convert(): the senders of the header get
  * their other addresses, before the content is looked through, counted or sent.
- * The map lives as long; without rows it changes nothing. -ENOMEM. */
+ * Without rows nothing changes. -errno as of content_add(). */
 int content_rewrite(struct content *c, const struct sender_map *map);
 /* Look through the next slice. 1: it was the last one that matters; whole: not
  * only the header. 0: more is to come; -errno as below. */

@@ -1,6 +1,7 @@
 #include "deliver-smtp/connection/connection.h"
 
 #include <errno.h>
+#include <stdlib.h>
 
 #include "base/io.h"
 
@@ -19,16 +20,57 @@ content_done(struct content *c)
 {
 	mime_free(&c->survey);
 	mime_free(&c->conversion);
-	rewrite_free(&c->rewrite);
-	buf_done(&c->rewritten);
+	buf_done(&c->header);
 	buf_done(&c->plain);
 	buf_done(&c->measured);
+}
+
+/* The next octets, at most len, which the content has. They lie in memory, or
+ * are read into room. */
+static int
+read_source(
+    struct content_source *from, char *room, size_t len, const char **ret_data)
+{
+	int64_t got = (int64_t)len;
+
+	*ret_data = from->data;
+	if (from->data == NULL) {
+		got = io_pread_all(from->fd, room, len, (int64_t)from->off);
+		*ret_data = room;
+	}
+	return got < 0 ? (int)got : (size_t)got < len ? -ENODATA : 0;
+}
+
+static void
+skip_source(struct content_source *from, size_t len)
+{
+	if (from->data != NULL)
+		from->data += len;
+	from->off += len;
+	from->len -= len;
 }
 
 int
 content_rewrite(struct content *c, const struct sender_map *map)
 {
-	return sender_map_is_empty(map) ? 0 : rewrite_new(map, &c->rewrite);
+	const size_t len = c->from.len < REWRITE_HEADER_MAX
+	    ? (size_t)c->from.len
+	    : REWRITE_HEADER_MAX;
+	const char *data;
+	size_t used = 0;
+	char *room;
+	int r;
+
+	if (sender_map_is_empty(map))
+		return 0;
+	room = malloc(len + 1);
+	r = room == NULL ? -ENOMEM : read_source(&c->from, room, len, &data);
+	if (r == 0)
+		r = rewrite_header(
+		    map, data, len, len < c->from.len, &c->header, &used);
+	skip_source(&c->from, used);
+	free(room);
+	return r;
 }
 
 void
@@ -50,47 +92,33 @@ content_convert(struct content *c, const struct content_source *from)
 	return mime_new(mime_plan(survey), &c->conversion);
 }
 
-/* The slice with the other addresses of senders. */
-static int
-rewrite(struct content *c, const char **data, size_t *len)
+/* Octets that are not read yet. */
+static uint64_t
+left(const struct content *c)
 {
-	int r;
-
-	if (c->rewrite == NULL)
-		return 0;
-	buf_reset(&c->rewritten);
-	r = rewrite_feed(c->rewrite, *data, *len, &c->rewritten);
-	if (r == 0 && c->from.len == 0)
-		r = rewrite_end(c->rewrite, &c->rewritten);
-	*data = buf_str(&c->rewritten);
-	*len = c->rewritten.len;
-	return r;
+	return c->from.len + c->header.len - c->header_at;
 }
 
 static int
 read_slice(struct content *c, const char **ret_data, size_t *ret_len)
 {
 	/* A slice that was converted takes no longer to be sent. */
-	size_t most = sizeof(slice) / (c->conversion == NULL ? 1 : 4);
-	struct content_source *from = &c->from;
-	size_t want = from->len < most ? (size_t)from->len : most;
-	int64_t got = (int64_t)want;
+	const size_t most = sizeof(slice) / (c->conversion == NULL ? 1 : 4);
+	const uint64_t there = c->header_at < c->header.len
+	    ? c->header.len - c->header_at
+	    : c->from.len;
+	const size_t want = there < most ? (size_t)there : most;
+	int r;
 
-	if (from->data == NULL) {
-		got = io_pread_all(from->fd, slice, want, (int64_t)from->off);
-		*ret_data = slice;
-		from->off += want;
-	} else {
-		*ret_data = from->data;
-		from->data += want;
-	}
-	if (got < 0)
-		return (int)got;
-	if ((size_t)got < want)
-		return -ENODATA;
-	from->len -= want;
 	*ret_len = want;
-	return rewrite(c, ret_data, ret_len);
+	if (c->header_at < c->header.len) {
+		*ret_data = c->header.data + c->header_at;
+		c->header_at += want;
+		return 0;
+	}
+	r = read_source(&c->from, slice, want, ret_data);
+	skip_source(&c->from, want);
+	return r;
 }
 
 int
@@ -106,7 +134,7 @@ content_survey(struct content *c, bool whole)
 		r = mime_feed(c->survey, data, len, NULL);
 	if (r < 0)
 		return r;
-	if (c->from.len > 0)
+	if (left(c) > 0)
 		return !whole && mime_header_is_over(c->survey);
 	r = mime_end(c->survey, NULL);
 	return r < 0 ? r : 1;
@@ -133,7 +161,7 @@ convert(struct content *c, const char **data, size_t *len)
 		return 0;
 	buf_reset(&c->plain);
 	r = mime_feed(c->conversion, *data, *len, &c->plain);
-	if (r == 0 && c->from.len == 0)
+	if (r == 0 && left(c) == 0)
 		r = mime_end(c->conversion, &c->plain);
 	*data = buf_str(&c->plain);
 	*len = c->plain.len;
@@ -170,7 +198,7 @@ content_add(struct content *c, struct buf *out)
 		return r;
 	out->len +=
 	    smtp_encode_feed(&c->encode, data, len, out->data + out->len);
-	if (c->from.len == 0) {
+	if (left(c) == 0) {
 		out->len += smtp_encode_end(&c->encode, out->data + out->len);
 		c->ended = true;
 	}

@@ -94,6 +94,14 @@ set_timer(struct talk *t, usec_t now)
 	(void)evtimer_add(t->timer, &tv);
 }
 
+static void
+abandon_content(struct talk *t, int error)
+{
+	dialog_abandon(&t->dialog, "4.3.0",
+	    error == -ENOMEM ? "out of memory"
+			     : "the queued message cannot be read");
+}
+
 /* From its first octet, to be measured or to be sent. */
 static void
 open_content(struct talk *t, uint64_t announced)
@@ -107,7 +115,7 @@ open_content(struct talk *t, uint64_t announced)
 	if (r == 0)
 		r = content_rewrite(&t->content, t->rewrites);
 	if (r < 0)
-		dialog_abandon(&t->dialog, "4.3.0", "out of memory");
+		abandon_content(t, r);
 	if (t->dialog.chunked || t->dialog.state == DIALOG_COUNT)
 		content_as_chunk(&t->content, announced);
 }
@@ -178,14 +186,6 @@ pump(struct talk *t)
 		dialog_content_sent(d);
 	else if (stream_ask(t->stream) < 0)
 		dialog_abandon(d, "4.3.0", "out of memory");
-}
-
-static void
-abandon_content(struct talk *t, int error)
-{
-	dialog_abandon(&t->dialog, "4.3.0",
-	    error == -ENOMEM ? "out of memory"
-			     : "the queued message cannot be read");
 }
 
 /* Look through the message, a slice in a turn of the loop. */

@@ -7,26 +7,22 @@
  * names, comments, folds. A field that is malformed, or longer than
  * REWRITE_FIELD_MAX, stays as it is.
  *
- * The header ends at the first line that is no field (RFC 5322 section 2.2,
- * with the blanks before the colon of section 4.5). A pure function of the
- * octets, in slices of any size. One field is held in memory. Soft: -ENOMEM.
+ * The header ends at the first line that is no field (base/header.h). Pure.
+ * Soft: -ENOMEM.
  */
 #ifndef DELIVER_SMTP_MIME_REWRITE_H
 #define DELIVER_SMTP_MIME_REWRITE_H
 
 #include "route/sender_rewrite.h"
 
-#define REWRITE_FIELD_MAX 65536
+#define REWRITE_FIELD_MAX  65536
+/* Octets of the content that are searched for its header. */
+#define REWRITE_HEADER_MAX ((size_t)256 << 10)
 
-struct rewrite;
-
-/* The map lives as long. */
-int rewrite_new(const struct sender_map *map, struct rewrite **ret_rewrite);
-void rewrite_free(struct rewrite **rewrite);
-/* The next octets; what can be written is appended to out. */
-int
-rewrite_feed(struct rewrite *w, const char *data, size_t len, struct buf *out);
-/* The content has ended. */
-int rewrite_end(struct rewrite *w, struct buf *out);
+/* Append the header that the content begins with to out, with the other
+ * addresses; *ret_used octets of the content became these. more: the content
+ * goes on behind len, and a field that reaches it is left to the rest. */
+int rewrite_header(const struct sender_map *map, const char *data, size_t len,
+    bool more, struct buf *out, size_t *ret_used);
 
 #endif
