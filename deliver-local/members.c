@@ -284,7 +284,8 @@ judge_alias(const struct expander *x, const struct alias *alias)
 	    alias->key, alias->wrong_line, alias->wrong);
 }
 
-/* A new alias: its members come here, or into a message of their own. */
+/* A new alias: its members come here, or into a message of their own. The first
+ * one has no parent, and always a message. */
 static int
 enter(struct expander *x, uint32_t parent, const struct meaning *m,
     const char *address)
@@ -299,8 +300,8 @@ enter(struct expander *x, uint32_t parent, const struct meaning *m,
 		r = names_owner(x->names, m, address, x->of->sender, &sender);
 	if (r < 0)
 		return r;
-	return sender == NULL ? push_alias(x, node)
-			      : add_group(x, node, sender);
+	return sender == NULL && parent != NO_NODE ? push_alias(x, node)
+						   : add_group(x, node, sender);
 }
 
 static int
@@ -418,7 +419,6 @@ begin(struct expander *x)
 	const struct members_names *names = x->names;
 	struct meaning m = { .alias =
 				 alias_find_key(names->aliases, x->of->key) };
-	char *sender = NULL;
 	int r;
 
 	if (x->of->forward != NULL) {
@@ -430,15 +430,8 @@ begin(struct expander *x)
 	if (m.key == NULL ||
 	    (m.alias == NULL && names->admin_recipient[0] == '\0'))
 		return fail(x, -ENOENT, "there is no alias %s", x->of->key);
-	r = judge_alias(x, m.alias);
-	if (r == 0)
-		r = meet(x, SEEN_ALIAS, m.key);
-	if (r > 0)
-		r = add_node(x, NO_NODE, &m);
-	if (r == 0)
-		r = names_owner(
-		    names, &m, x->of->recipient, x->of->sender, &sender);
-	return r < 0 ? r : add_group(x, 0, sender);
+	r = meet(x, SEEN_ALIAS, m.key);
+	return r < 0 ? r : enter(x, NO_NODE, &m, x->of->recipient);
 }
 
 static int

@@ -20,14 +20,14 @@
 
 /* The first is for names that are none of these. */
 static const struct face faces[] = {
-	{ "queue-inject", options_own, mail_prepare, mail_content,
-	    mail_envelope, refusal_sysexit },
-	{ "sendmail", options_sendmail, mail_prepare, mail_content,
-	    mail_envelope, refusal_sysexit },
-	{ "qmail-queue", options_qmail, qmail_prepare, qmail_content,
-	    qmail_envelope, refusal_qmail_exit },
-	{ "mailq", options_mailq, NULL, NULL, NULL, refusal_sysexit },
-	{ "newaliases", options_newaliases, NULL, NULL, NULL, refusal_sysexit },
+	{ "queue-inject", options_own, 0, mail_prepare, mail_content, NULL,
+	    false },
+	{ "sendmail", options_sendmail, 0, mail_prepare, mail_content, NULL,
+	    false },
+	{ "qmail-queue", NULL, TASK_SUBMIT, qmail_prepare, inject_copy,
+	    qmail_envelope, true },
+	{ "mailq", NULL, TASK_LIST, NULL, NULL, NULL, false },
+	{ "newaliases", NULL, TASK_ALIASES, NULL, NULL, NULL, false },
 };
 
 static const struct face *
@@ -168,10 +168,13 @@ inject_main(int argc, char **argv)
 	daemon_sane_command();
 	inject.stop_fd = catch_signals();
 	inject.deadline_mono = clock_mono() + INPUT_TIME_LIMIT;
-	if (inject.face->options(argc, argv, &inject.options, &inject.why) == 0)
+	inject.options =
+	    (struct options){ .task = inject.face->task, .ignore_dot = true };
+	if (inject.face->options == NULL ||
+	    inject.face->options(argc, argv, &inject.options, &inject.why) == 0)
 		run_task(&inject);
 	if (inject.why.kind != REFUSAL_NONE)
 		refusal_print(&inject.why, inject.face->name, stderr);
 	inject_done(&inject);
-	return inject.face->exit_code(inject.why.kind);
+	return refusal_exit(inject.why.kind, inject.face->qmail_exits);
 }

@@ -49,13 +49,15 @@ struct inject {
 
 struct face {
 	const char *name;
+	/* NULL: arguments are ignored, and this is the task. */
 	int (*options)(int argc, char **argv, struct options *ret_options,
 	    struct refusal *why);
+	enum task task;
 	int (*prepare)(struct inject *inject); /* -1: refused */
 	/* -errno of the queue, or -1 with a reason in why. */
 	int (*content)(struct inject *inject);
-	int (*envelope)(struct inject *inject);
-	int (*exit_code)(enum refusal_kind kind);
+	int (*envelope)(struct inject *inject); /* NULL: it is known before */
+	bool qmail_exits;                       /* exit codes of qmail-queue */
 };
 
 /* Take the message in and store it; 0, or -1 with a reason. */
@@ -88,9 +90,7 @@ newaliases_run(const struct options *o, const char *name, struct refusal *why);
 /* mail_face.c, qmail_face.c */
 int mail_prepare(struct inject *inject);
 int mail_content(struct inject *inject);
-int mail_envelope(struct inject *inject);
 int qmail_prepare(struct inject *inject);
-int qmail_content(struct inject *inject);
 int qmail_envelope(struct inject *inject);
 
 #endif

@@ -266,10 +266,3 @@ mail_content(struct inject *inject)
 
 	return r < 0 ? r : inject_copy(inject);
 }
-
-/* All of it was known before. */
-int
-mail_envelope(UNUSED struct inject *inject)
-{
-	return 0;
-}

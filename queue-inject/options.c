@@ -166,27 +166,3 @@ options_own(
 		return 0;
 	return options_check_rcpts(&o, why);
 }
-
-int
-options_qmail(UNUSED int argc, UNUSED char **argv, struct options *ret_options,
-    UNUSED struct refusal *why)
-{
-	*ret_options = (struct options){ .ignore_dot = true };
-	return 0;
-}
-
-int
-options_mailq(UNUSED int argc, UNUSED char **argv, struct options *ret_options,
-    UNUSED struct refusal *why)
-{
-	*ret_options = (struct options){ .task = TASK_LIST };
-	return 0;
-}
-
-int
-options_newaliases(UNUSED int argc, UNUSED char **argv,
-    struct options *ret_options, UNUSED struct refusal *why)
-{
-	*ret_options = (struct options){ .task = TASK_ALIASES };
-	return 0;
-}

@@ -61,13 +61,5 @@ int options_sendmail(
     int argc, char **argv, struct options *ret_options, struct refusal *why);
 /* A switch behind a recipient is a mistake; it must not become an address. */
 int options_check_rcpts(const struct options *o, struct refusal *why);
-/* mailq and newaliases take no message and ignore their arguments. */
-int options_mailq(
-    int argc, char **argv, struct options *ret_options, struct refusal *why);
-int options_newaliases(
-    int argc, char **argv, struct options *ret_options, struct refusal *why);
-/* qmail-queue has no options; arguments are ignored, as always. */
-int options_qmail(
-    int argc, char **argv, struct options *ret_options, struct refusal *why);
 
 #endif

@@ -23,12 +23,6 @@ qmail_prepare(struct inject *inject)
 }
 
 int
-qmail_content(struct inject *inject)
-{
-	return inject_copy(inject);
-}
-
-int
 qmail_envelope(struct inject *inject)
 {
 	struct envelope_reader rd = { 0 };

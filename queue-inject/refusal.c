@@ -117,15 +117,9 @@ refuse_address(struct refusal *why, int error, const char *address, size_t len)
 }
 
 int
-refusal_sysexit(enum refusal_kind kind)
+refusal_exit(enum refusal_kind kind, bool qmail)
 {
-	return rows[kind].sysexit;
-}
-
-int
-refusal_qmail_exit(enum refusal_kind kind)
-{
-	return rows[kind].qmail;
+	return qmail ? rows[kind].qmail : rows[kind].sysexit;
 }
 
 unsigned

@@ -52,8 +52,7 @@ int refuse_error(struct refusal *why, int error, const char *where);
 int
 refuse_address(struct refusal *why, int error, const char *address, size_t len);
 
-int refusal_sysexit(enum refusal_kind kind);
-int refusal_qmail_exit(enum refusal_kind kind);
+int refusal_exit(enum refusal_kind kind, bool qmail);
 /* The code of an SMTP reply, and the enhanced status code in it. */
 unsigned refusal_reply(enum refusal_kind kind, const char **ret_dsn);
 /* "NAME: X.Y.Z text" and a line end. */

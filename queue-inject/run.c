@@ -78,7 +78,7 @@ store_once(struct inject *inject, struct queue_id *ret_id)
 {
 	int r = inject->face->content(inject);
 
-	if (r == 0 && !inject->has_envelope) {
+	if (r == 0 && !inject->has_envelope && inject->face->envelope != NULL) {
 		r = inject->face->envelope(inject);
 		inject->has_envelope = r == 0;
 	}

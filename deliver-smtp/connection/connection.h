@@ -124,7 +124,7 @@ struct talk;
 
 struct talk_task {
 	struct dialog_task dialog;
-	const usec_t *limits; /* of each state; copied */
+	const usec_t *limits; /* of each state; as long as the dialogue */
 	struct content_source content;
 	/* Other addresses of senders in the header, or NULL; the owner's, as
 	 * long as the dialogue. */

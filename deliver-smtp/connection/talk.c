@@ -21,17 +21,13 @@ struct talk {
 	struct stream *stream;
 	struct event *timer;
 	struct dialog dialog;
-	uint32_t turn; /* of the dialog, when the timer was set */
-	usec_t limits[DIALOG_NSTATES];
+	uint32_t turn;           /* of the dialog, when the timer was set */
 	usec_t deadline;         /* start and TALK_LIMIT */
 	usec_t content_deadline; /* end of the time to send the content */
 	usec_t handshaken_at;
-	struct content_source message;
-	const struct sender_map *rewrites;
+	struct talk_task task; /* of the dialogue that goes on */
 	struct content content;
-	uint64_t measured; /* octets of the chunk */
-	struct tls_context *tls;
-	struct tls_want want;
+	uint64_t measured;       /* octets of the chunk */
 	void (*gone)(void *arg); /* talk_rest(); else NULL */
 	void *gone_arg;
 };
@@ -85,7 +81,7 @@ set_timer(struct talk *t, usec_t now)
 	const enum dialog_state state = t->dialog.state;
 	const usec_t deadline =
 	    state == DIALOG_CONTENT ? t->content_deadline : t->deadline;
-	usec_t limit = t->limits[state];
+	usec_t limit = t->task.limits[state];
 	struct timeval tv;
 
 	if (state <= DIALOG_CONTENT && now + limit > deadline)
@@ -109,11 +105,11 @@ open_content(struct talk *t, uint64_t announced)
 	int r = 0;
 
 	if (!t->dialog.convert)
-		content_begin(&t->content, &t->message);
+		content_begin(&t->content, &t->task.content);
 	else
-		r = content_convert(&t->content, &t->message);
+		r = content_convert(&t->content, &t->task.content);
 	if (r == 0)
-		r = content_rewrite(&t->content, t->rewrites);
+		r = content_rewrite(&t->content, t->task.rewrites);
 	if (r < 0)
 		abandon_content(t, r);
 	if (t->dialog.chunked || t->dialog.state == DIALOG_COUNT)
@@ -124,8 +120,8 @@ static void
 begin_content(struct talk *t, usec_t now)
 {
 	open_content(t, t->measured);
-	t->content_deadline = now + t->limits[DIALOG_CONTENT] +
-	    (usec_t)(t->message.len / DATA_RATE_MIN) * USEC_PER_SEC;
+	t->content_deadline = now + t->task.limits[DIALOG_CONTENT] +
+	    (usec_t)(t->task.content.len / DATA_RATE_MIN) * USEC_PER_SEC;
 }
 
 /* Reading has failed. With TLS the alert of the server may say why. */
@@ -199,8 +195,8 @@ survey(struct talk *t)
 	if (d->state != DIALOG_SURVEY)
 		return;
 	if (d->turn != t->turn) {
-		content_begin(&t->content, &t->message);
-		r = content_rewrite(&t->content, t->rewrites);
+		content_begin(&t->content, &t->task.content);
+		r = content_rewrite(&t->content, t->task.rewrites);
 	}
 	if (r == 0)
 		r = content_survey(&t->content, d->whole);
@@ -266,7 +262,7 @@ begin_tls(struct talk *t)
 	if (t->dialog.state != DIALOG_TLS || stream_tls(t->stream) != NULL ||
 	    !stream_is_drained(t->stream))
 		return;
-	r = tls_new(t->tls, &t->want, &tls);
+	r = tls_new(t->task.tls, &t->task.want, &tls);
 	if (r == 0)
 		r = stream_secure(t->stream, tls);
 	if (r == -ENOMEM)
@@ -391,19 +387,6 @@ on_timer(evutil_socket_t sock UNUSED, short what UNUSED, void *arg)
 
 /* ---- the start ---- */
 
-static void
-take_task(struct talk *t, const struct talk_task *task,
-    const struct talk_ops *ops, void *arg)
-{
-	t->ops = ops;
-	t->arg = arg;
-	memcpy(t->limits, task->limits, sizeof(t->limits));
-	t->message = task->content;
-	t->rewrites = task->rewrites;
-	t->tls = task->tls;
-	t->want = task->want;
-}
-
 static int
 open_talk(struct talk *t, struct event_base *base, int sock,
     const struct talk_task *task)
@@ -430,7 +413,9 @@ talk_start(struct event_base *base, int sock, const struct talk_task *task,
 		io_close(&sock);
 		return -ENOMEM;
 	}
-	take_task(t, task, ops, arg);
+	t->task = *task;
+	t->ops = ops;
+	t->arg = arg;
 	r = open_talk(t, base, sock, task);
 	if (r < 0) {
 		talk_free(&t);
@@ -464,7 +449,9 @@ talk_again(struct talk *t, const struct talk_task *task,
 	int r;
 
 	t->gone = NULL;
-	take_task(t, task, ops, arg);
+	t->task = *task;
+	t->ops = ops;
+	t->arg = arg;
 	r = dialog_again(&t->dialog, &task->dialog, ops->report, arg);
 	if (r < 0)
 		return r;

@@ -8,7 +8,7 @@
 #include "queue-inject/options.h"
 
 static int (*const faces[])(int argc, char **argv, struct options *ret_options,
-    struct refusal *why) = { options_own, options_sendmail, options_qmail };
+    struct refusal *why) = { options_own, options_sendmail };
 
 static bool
 is_inside(const struct fuzz_args *args, const char *s)

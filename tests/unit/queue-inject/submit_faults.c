@@ -164,10 +164,9 @@ full_fstatvfs(int fd, struct statvfs *out)
 	return 0;
 }
 
-static const struct face face = { .name = "test",
-	.prepare = mail_prepare,
-	.content = mail_content,
-	.envelope = mail_envelope };
+static const struct face face = {
+	.name = "test", .prepare = mail_prepare, .content = mail_content
+};
 
 struct outcome {
 	int result;
@@ -267,8 +266,8 @@ Test(faults, D1_D2_D5_D6_D7_D9_D10_faults)
 		cr_expect_leq(fault.fsyncs, c->want_fsyncs, "%s", c->name);
 		cr_expect_eq(scratch_stored(&s, NULL),
 		    c->want == REFUSAL_NONE ? 1 : 0, "%s", c->name);
-		cr_expect_eq(
-		    refusal_sysexit(o.kind), c->want == REFUSAL_NONE ? 0 : 75);
+		cr_expect_eq(refusal_exit(o.kind, false),
+		    c->want == REFUSAL_NONE ? 0 : 75);
 		scratch_empty(&s);
 	}
 	scratch_done(&s);
@@ -401,7 +400,7 @@ Test(faults, a_queue_that_is_closed_meanwhile_is_left_for_another)
 			cr_expect_not(spool_is_sealed_at(s.base, m.queue));
 		} else {
 			cr_expect_eq(scratch_stored(&s, NULL), 0);
-			cr_expect_eq(refusal_sysexit(o.kind), 75);
+			cr_expect_eq(refusal_exit(o.kind, false), 75);
 			cr_expect_not_null(
 			    strstr(o.text, "being closed"), "%s", o.text);
 		}
@@ -452,7 +451,7 @@ Test(faults, a_queue_with_the_mark_is_never_chosen)
 	close_both();
 	fault.writes = 0;
 	o = run_job(&s, 0);
-	cr_expect_eq(refusal_sysexit(o.kind), 75, "%s", o.text);
+	cr_expect_eq(refusal_exit(o.kind, false), 75, "%s", o.text);
 	cr_expect_not_null(strstr(o.text, "closed"), "%s", o.text);
 	cr_expect_eq(fault.writes, 0, "refused before any work");
 	stored_done(&m);
