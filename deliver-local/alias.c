@@ -131,7 +131,6 @@ find_owner(const struct child_plan *plan, const struct instruction *in,
 	const struct alias_table *table = route_aliases(plan->routes);
 	const bool include = in->include[0] != '\0';
 	struct buf why = { 0 };
-	struct includes opener;
 	int r;
 
 	if (table == NULL ||
@@ -143,11 +142,8 @@ find_owner(const struct child_plan *plan, const struct instruction *in,
 	*ret_owner = alias_owner(table);
 	if (!include)
 		return true;
-	r = includes_begin(&opener, plan->private);
-	if (r == 0)
-		r = *ret_fd = includes_open(
-		    &opener, in->include, *ret_owner, ret_owner, &why);
-	includes_done(&opener);
+	r = *ret_fd = includes_open_one(
+	    plan->private, in->include, *ret_owner, ret_owner, &why);
 	if (r < 0)
 		verdict_set(v, AGENT_DEFERRED, "4.2.4", "include file %s: %s",
 		    in->include, why.len > 0 ? buf_str(&why) : strerror(-r));

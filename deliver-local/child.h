@@ -205,15 +205,13 @@ int message_find_loop(const struct message *m);
 
 /* All of an absolute path but the last part: its directory (O_PATH, the
  * caller's), and the name of the last part in it, which need not exist, and was
- * no link when it was checked. -errno. */
-int walk_to(const char *path, int *ret_dir, char ret_name[NAME_MAX + 1]);
-/* The same; denied() is told of a directory that this process may not enter,
- * and answers whether it may be tried again, since it is another user now. */
+ * no link when it was checked. denied(), or NULL, is told of a directory that
+ * this process may not enter, and answers whether it may be tried again, since
+ * it is another user now. -errno. */
 typedef bool walk_denied_fn(void *arg, int dir);
-int walk_to_as(const char *path, walk_denied_fn *denied, void *arg,
-    int *ret_dir, char ret_name[NAME_MAX + 1]);
-/* The same for a path whose last part is no directory: its directory alone.
- * denied may be NULL. */
+int walk_to(const char *path, walk_denied_fn *denied, void *arg, int *ret_dir,
+    char ret_name[NAME_MAX + 1]);
+/* The same for a path whose last part is no directory: its directory alone. */
 int
 walk_to_file(const char *path, walk_denied_fn *denied, void *arg, int *ret_dir);
 

@@ -45,6 +45,10 @@ void includes_done(struct includes *in);
 int includes_open(const struct includes *in, const char *path, uid_t reader,
     uid_t *ret_owner, struct buf *ret_why);
 
+/* The same for one file alone. */
+int includes_open_one(bool private, const char *path, uid_t reader,
+    uid_t *ret_owner, struct buf *ret_why);
+
 /* ---- include_lines.c ---- */
 
 /* The members of an include file, one after the other, as long as it was when

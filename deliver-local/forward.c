@@ -24,16 +24,12 @@ forward_open(const struct child_plan *plan, const struct account *user,
 	const struct mailbox_values values = { .user = user->name,
 		.home = user->home };
 	struct buf path = { 0 }, why = { 0 };
-	struct includes opener = { .sock = -1 };
 	uid_t owner = 0;
 	int r = mailbox_path(plan->forward_path, &values, &path);
 
 	if (r == 0)
-		r = includes_begin(&opener, plan->private);
-	if (r == 0)
-		r = includes_open(
-		    &opener, buf_str(&path), user->uid, &owner, &why);
-	includes_done(&opener);
+		r = includes_open_one(
+		    plan->private, buf_str(&path), user->uid, &owner, &why);
 	if (r >= 0 && owner != user->uid && owner != 0) {
 		io_close(&r);
 		r = -EPERM;

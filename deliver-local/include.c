@@ -286,3 +286,16 @@ includes_open(const struct includes *in, const char *path, uid_t reader,
 	*ret_owner = a.owner;
 	return fd;
 }
+
+int
+includes_open_one(bool private, const char *path, uid_t reader,
+    uid_t *ret_owner, struct buf *ret_why)
+{
+	struct includes in;
+	int r = includes_begin(&in, private);
+
+	if (r == 0)
+		r = includes_open(&in, path, reader, ret_owner, ret_why);
+	includes_done(&in);
+	return r;
+}

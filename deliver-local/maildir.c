@@ -107,7 +107,7 @@ open_dirs(struct attempt *a)
 	int above = -1, i, r;
 
 	a->dir = io_open_straight(a->md->path, DIR_FLAGS);
-	r = a->dir >= 0 ? 0 : walk_to(a->md->path, &above, name);
+	r = a->dir >= 0 ? 0 : walk_to(a->md->path, NULL, NULL, &above, name);
 	if (r == 0 && a->dir < 0)
 		a->dir = open_or_make(a, above, name, &made);
 	else

@@ -95,13 +95,7 @@ step(struct walk *w, char ret_name[NAME_MAX + 1])
 }
 
 int
-walk_to(const char *path, int *ret_dir, char ret_name[NAME_MAX + 1])
-{
-	return walk_to_as(path, NULL, NULL, ret_dir, ret_name);
-}
-
-int
-walk_to_as(const char *path, walk_denied_fn *denied, void *arg, int *ret_dir,
+walk_to(const char *path, walk_denied_fn *denied, void *arg, int *ret_dir,
     char ret_name[NAME_MAX + 1])
 {
 	struct walk w = { .denied = denied, .arg = arg, .dir = -1 };
@@ -133,5 +127,5 @@ walk_to_file(const char *path, walk_denied_fn *denied, void *arg, int *ret_dir)
 	if (slash == NULL)
 		return -EINVAL;
 	snprintf(above, sizeof(above), "%.*s/.", (int)(slash - path), path);
-	return walk_to_as(above, denied, arg, ret_dir, name);
+	return walk_to(above, denied, arg, ret_dir, name);
 }

@@ -33,11 +33,14 @@ end_with_empty_line(struct header *h)
 static bool
 is_header_line(const struct header *h)
 {
-	const char *line = h->data.data + h->line;
 	const size_t len = h->data.len - h->line;
 	struct header_field field;
+	const char *line;
 
-	if (len > 0 && (*line == ' ' || *line == '\t'))
+	if (len == 0)
+		return false;
+	line = h->data.data + h->line;
+	if (*line == ' ' || *line == '\t')
 		return h->line > h->begin;
 	return header_field_read(line, len, &field) &&
 	    field.value - field.raw <= HEADER_NAME_MAX;

@@ -1,10 +1,7 @@
 #include "deliver-smtp/reach/name_servers.h"
 
-/* Functions that are deprecated since c-ares 1.28 or later: Debian 12 has 1.18,
- * which lacks their successors. */
-#define CARES_NO_DEPRECATED
-#include <ares.h>
 #include <errno.h>
+#include <netinet/in.h>
 #include <resolv.h>
 #include <string.h>
 
@@ -28,35 +25,23 @@ options_load(struct name_servers *servers)
 	res_nclose(&state);
 }
 
-/* False: a link-local address, whose interface c-ares does not tell. */
-static bool
-server_take(
-    const struct ares_addr_port_node *node, struct name_server *ret_server)
-{
-	union mx_address *a = &ret_server->address;
-
-	*ret_server = (struct name_server){ 0 };
-	a->any.sa_family = (sa_family_t)node->family;
-	if (node->family == AF_INET) {
-		a->in.sin_addr = node->addr.addr4;
-		a->in.sin_port = htons((uint16_t)node->udp_port);
-		return true;
-	}
-	memcpy(&a->in6.sin6_addr, &node->addr.addr6, sizeof(a->in6.sin6_addr));
-	a->in6.sin6_port = htons((uint16_t)node->udp_port);
-	return !IN6_IS_ADDR_LINKLOCAL(&a->in6.sin6_addr);
-}
-
+/* c-ares does not tell the interface of a link-local address: the list is left
+ * to c-ares then. */
 static void
 list_take(struct name_servers *servers, const struct ares_addr_port_node *node)
 {
-	servers->count = 0;
-	for (; node != NULL && servers->count < NAME_SERVERS_MAX;
-	     node = node->next)
-		if (!server_take(node, &servers->list[servers->count++])) {
-			servers->count = 0;
+	struct name_server *server = servers->list;
+
+	for (; node != NULL && server < servers->list + NAME_SERVERS_MAX;
+	     node = node->next, server++) {
+		if (node->family == AF_INET6 &&
+		    IN6_IS_ADDR_LINKLOCAL((const struct in6_addr *)(const void
+			    *)&node->addr.addr6))
 			return;
-		}
+		server->node = *node;
+		server->node.next = NULL;
+	}
+	servers->count = (size_t)(server - servers->list);
 }
 
 int
@@ -108,8 +93,7 @@ name_servers_order(struct name_servers *servers, usec_t now,
 			if (server_rests(server, now) != rests)
 				continue;
 			ret_order->at[ret_order->count].place = at;
-			ret_order->at[ret_order->count++].address =
-			    server->address;
+			ret_order->at[ret_order->count++].node = server->node;
 		}
 	if (ret_order->count == 0)
 		return;

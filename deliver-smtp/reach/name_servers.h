@@ -11,16 +11,20 @@
 #define DELIVER_SMTP_REACH_NAME_SERVERS_H
 
 #include "base/base.h"
-#include "deliver-smtp/reach/mx.h"
+
+/* Functions that are deprecated since c-ares 1.28 or later: Debian 12 has 1.18,
+ * which lacks their successors. */
+#define CARES_NO_DEPRECATED
+#include <ares.h>
 
 #define NAME_SERVERS_MAX  8
 /* How long a server that did not answer is asked last. */
 #define NAME_SERVERS_REST (60 * USEC_PER_SEC)
 
 struct name_server {
-	union mx_address address; /* port 0: 53 */
-	bool failed;              /* gave no answer the last time */
-	usec_t retry_at;          /* of a failed one: when it is tried again */
+	struct ares_addr_port_node node; /* without `next` */
+	bool failed;                     /* gave no answer the last time */
+	usec_t retry_at; /* of a failed one: when it is tried again */
 };
 
 struct name_servers {
@@ -40,7 +44,7 @@ struct name_servers_order {
 	size_t count;
 	struct {
 		size_t place; /* in the list */
-		union mx_address address;
+		struct ares_addr_port_node node;
 	} at[NAME_SERVERS_MAX];
 };
 

@@ -1,16 +1,14 @@
 #include "deliver-smtp/reach/question.h"
 
-/* Functions that are deprecated since c-ares 1.28 or later: Debian 12 has 1.18,
- * which lacks their successors. */
-#define CARES_NO_DEPRECATED
-#include <ares.h>
 #include <arpa/nameser.h>
 #include <errno.h>
 #include <event2/event.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/queue.h>
 
 #include "base/clock.h"
+#include "route/nexthop.h"
 
 struct watch { /* one socket of c-ares */
 	LIST_ENTRY(watch) entry;
@@ -146,21 +144,6 @@ channel_close(struct question *q)
 		(void)evtimer_del(q->timer);
 }
 
-static void
-node_fill(const union mx_address *a, struct ares_addr_port_node *node)
-{
-	*node = (struct ares_addr_port_node){ .family = a->any.sa_family };
-	if (node->family == AF_INET) {
-		node->addr.addr4 = a->in.sin_addr;
-		node->udp_port = ntohs(a->in.sin_port);
-	} else {
-		memcpy(&node->addr.addr6, &a->in6.sin6_addr,
-		    sizeof(node->addr.addr6));
-		node->udp_port = ntohs(a->in6.sin6_port);
-	}
-	node->tcp_port = node->udp_port;
-}
-
 static int
 servers_set(struct question *q)
 {
@@ -170,7 +153,7 @@ servers_set(struct question *q)
 	if (q->order.count == 0)
 		return ARES_SUCCESS;
 	for (i = q->order.count; i > 0; i--) {
-		node_fill(&q->order.at[i - 1].address, &nodes[i - 1]);
+		nodes[i - 1] = q->order.at[i - 1].node;
 		if (i < q->order.count)
 			nodes[i - 1].next = &nodes[i];
 	}

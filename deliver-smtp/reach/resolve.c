@@ -1,9 +1,5 @@
 #include "deliver-smtp/reach/resolve.h"
 
-/* Functions that are deprecated since c-ares 1.28 or later: Debian 12 has 1.18,
- * which lacks their successors. */
-#define CARES_NO_DEPRECATED
-#include <ares.h>
 #include <arpa/nameser.h>
 #include <errno.h>
 #include <limits.h>

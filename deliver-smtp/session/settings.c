@@ -35,15 +35,14 @@ host_helo(const struct conf *conf, char helo[SETTINGS_HELO_MAX])
 static void
 choose_helo(const struct conf *conf, char helo[SETTINGS_HELO_MAX])
 {
-	const char *const names[] = { conf->smtp_helo_name, conf->myhostname };
-	size_t i;
+	const char *name = conf->smtp_helo_name[0] != '\0'
+	    ? conf->smtp_helo_name
+	    : conf->myhostname;
 
-	for (i = 0; i < ARRAY_LEN(names); i++)
-		if (names[i][0] != '\0') {
-			snprintf(helo, SETTINGS_HELO_MAX, "%s", names[i]);
-			return;
-		}
-	host_helo(conf, helo);
+	if (name[0] != '\0')
+		snprintf(helo, SETTINGS_HELO_MAX, "%s", name);
+	else
+		host_helo(conf, helo);
 }
 
 void
