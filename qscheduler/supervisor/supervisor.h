@@ -228,32 +228,20 @@ int files_judge(const struct conf *conf, bool private, struct buf *ret_error);
 bool files_have_aliases(const struct conf *conf, bool private);
 /* ---- file_systems.c ---- */
 
-/* A line for each trouble with a file system of queues, which names them: of
- * those that are there, else of QUEUE_COUNT. */
+/* A line for each trouble with a file system of queues, which names the first of
+ * them: of those that are there, else of QUEUE_COUNT. */
 int file_systems_warn(const struct conf *conf, struct buf *out);
 
-enum file_system_trouble {
-	FILE_SYSTEM_DISCARD = 1 << 0, /* mounted with it */
-	FILE_SYSTEM_MEMORY = 1 << 1,  /* tmpfs, ramfs */
-	FILE_SYSTEM_NO_JOURNAL = 1 << 2,
-};
-struct file_system {
-	char device[32]; /* "254:0"; "": unknown */
-	bool is_ext4;    /* which may have a journal, or none */
-	unsigned troubles;
-};
-/* Pure: by the text of /proc/self/mountinfo, the file system of a path. */
-void file_system_find(
-    const char *mountinfo, const char *path, struct file_system *ret_found);
 struct file_systems_of {
 	const char *base, *real; /* as it is named, and without links */
 	const uint32_t *queues;
 	size_t count;
 	const char *sysfs; /* "/sys", where ext4 tells of its journal */
 };
-/* The lines. Only sysfs is read: no disk. */
+/* The lines, by a table of mounts as /proc/self/mounts is. Only sysfs is read: no
+ * disk. */
 int file_systems_judge(
-    const char *mountinfo, const struct file_systems_of *of, struct buf *out);
+    FILE *mounts, const struct file_systems_of *of, struct buf *out);
 
 /* ---- warn_start.c ---- */
 
@@ -294,9 +282,8 @@ files_alias_complaints(const struct conf *conf, bool private, struct buf *out);
  * nothing. */
 int
 files_warnings(const struct conf *conf, struct buf *out, struct buf *ret_error);
-/* warn_aliases.c: the same of aliases: members that no account has, include
- * files that cannot be read, owners of no list, root and postmaster without
- * anybody. files_warn_administrators(): the last of these alone. */
+/* warn_aliases.c: the same of aliases: members that no account has, root and
+ * postmaster without anybody. files_warn_administrators(): the latter alone. */
 int files_warn_aliases(
     const struct conf *conf, struct buf *out, struct buf *ret_error);
 int files_warn_administrators(
@@ -307,8 +294,8 @@ int files_warn_administrators(
  * root; own: the queue_base of this instance. */
 int files_warn_host(const struct conf *conf, struct buf *out);
 int files_warn_queued(const char *root, const char *own, struct buf *out);
-/* warn_tls.c: the same of the authorities of level `verify`, of passwords for
- * servers that are not verified, and of fallbacks of a low level of TLS. */
+/* warn_tls.c: the same of passwords for servers that are not verified, and of
+ * fallbacks of a low level of TLS. */
 int
 files_warn_tls(const struct conf *conf, struct buf *out, struct buf *ret_error);
 

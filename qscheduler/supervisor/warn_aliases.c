@@ -1,12 +1,9 @@
 /* Aliases that are right and cannot do what was meant. */
 #include "qscheduler/supervisor/supervisor.h"
 
-#include <errno.h>
 #include <pwd.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/address.h"
@@ -25,11 +22,6 @@ struct names {
 	struct buf *out;
 	uint32_t lines;
 	bool programs, absent;
-	/* User of the mailboxes that the file names, where root owns the file
-	 * and starts the instance. */
-	bool has_writer;
-	uid_t writer_uid;
-	gid_t writer_gid;
 };
 
 /* ---- one line of the output ---- */
@@ -45,23 +37,14 @@ say(struct names *n, const struct alias *alias, const char *member,
 	r = buf_printf(n->out, "%s:%u: ", n->conf->alias_file, alias->line);
 	if (r == 0)
 		r = text_clean(n->out, alias->key, strlen(alias->key), 255);
-	if (r == 0 && member != NULL)
+	if (r == 0)
 		r = buf_add_str(n->out, ": ");
-	if (r == 0 && member != NULL)
+	if (r == 0)
 		r = text_clean(n->out, member, strlen(member), ADDRESS_MAX);
 	return r < 0 ? r : buf_printf(n->out, ": %s\n", why);
 }
 
 /* ---- where an address leads ---- */
-
-/* Names whose mail is kept for them, by deliver-local. */
-static bool
-is_administrator(const char *account)
-{
-	return strcmp(account, "root") == 0 ||
-	    strcmp(account, "postmaster") == 0 ||
-	    strcmp(account, "mailer-daemon") == 0;
-}
 
 /* NULL: an alias, in *ret_alias, or a place that can take mail; else why the
  * mail gets nowhere. */
@@ -101,180 +84,24 @@ judge_address(
 
 /* ---- members ---- */
 
-/* NULL: the agent will read it. */
-static const char *
-judge_include(const char *path)
-{
-	struct stat st;
-
-	if (lstat(path, &st) < 0)
-		return errno == ENOENT ? "is not there" : strerror(errno);
-	if (S_ISLNK(st.st_mode))
-		return "is a link: mail for it is deferred";
-	if (!S_ISREG(st.st_mode))
-		return "is not a regular file: mail for it is deferred";
-	if ((st.st_mode & (S_IWGRP | S_IWOTH)) != 0)
-		return "others than its owner may write it: mail for it is "
-		       "deferred";
-	return NULL;
-}
-
-static bool
-may_write(const struct names *n, const struct stat *st)
-{
-	const mode_t write = st->st_uid == n->writer_uid ? S_IWUSR
-	    : st->st_gid == n->writer_gid                ? S_IWGRP
-							 : S_IWOTH;
-
-	return (st->st_mode & write) != 0;
-}
-
-/* NULL: default_privs may write the mailbox, or make it. The directories above
- * are the agent's to judge. */
-static const char *
-judge_mailbox(const struct names *n, const char *path)
-{
-	char name[ADDRESS_MAX + 1];
-	size_t len = strlen(path);
-	struct stat st;
-	char *slash;
-
-	if (!n->has_writer)
-		return NULL;
-	while (len > 1 && path[len - 1] == '/')
-		len--;
-	snprintf(name, sizeof(name), "%.*s", (int)len, path);
-	if (lstat(name, &st) == 0)
-		return may_write(n, &st)
-		    ? NULL
-		    : "the user of default_privs may not write it: mail for "
-		      "it is deferred";
-	slash = strrchr(name, '/');
-	if (errno != ENOENT || slash == NULL)
-		return strerror(errno);
-	slash[slash == name] = '\0';
-	return stat(name, &st) == 0 && may_write(n, &st)
-	    ? NULL
-	    : "is not there, and the user of default_privs may not make it: "
-	      "mail for it is deferred";
-}
-
+/* Programs, mailboxes and include files are judged by the agent that uses them,
+ * with the rights that it has then. */
 static int
 check_member(struct names *n, const struct alias *alias,
     const struct alias_member *member)
 {
 	const struct alias *next;
-	const char *why = NULL;
+	const char *why;
 
-	if (member->kind == ALIAS_ADDRESS)
-		why = judge_address(n, member->text, &next);
-	else if (member->kind == ALIAS_INCLUDE)
-		why = judge_include(member->text);
-	else if (member->kind == ALIAS_FILE)
-		why = judge_mailbox(n, member->text);
 	n->programs |=
 	    member->kind == ALIAS_PROGRAM || member->kind == ALIAS_FILE;
+	why = member->kind == ALIAS_ADDRESS
+	    ? judge_address(n, member->text, &next)
+	    : NULL;
 	return why == NULL ? 0 : say(n, alias, member->text, why);
 }
 
-static int
-check_owner(struct names *n, const struct alias *alias)
-{
-	static const char prefix[] = "owner-";
-	const size_t len = sizeof(prefix) - 1;
-
-	if (strncmp(alias->key, prefix, len) != 0 ||
-	    strchr(alias->key, '@') != NULL ||
-	    alias_find_key(n->aliases, alias->key + len) != NULL)
-		return 0;
-	return say(n, alias, NULL,
-	    "owns no list: there is no alias behind "
-	    "owner-");
-}
-
-static int
-check_alias(struct names *n, const struct alias *alias)
-{
-	size_t i;
-	int r;
-
-	if (alias->wrong != NULL) /* complained about already */
-		return 0;
-	r = check_owner(n, alias);
-	for (i = 0; r == 0 && i < alias->nmembers; i++)
-		r = check_member(n, alias, &alias->members[i]);
-	return r;
-}
-
 /* ---- root and postmaster ---- */
-
-/* Aliases that were met and are still to be followed; each is met once. */
-struct walk {
-	bool *met;
-	const struct alias **list;
-	size_t n;
-};
-
-static void
-meet(struct names *n, struct walk *w, const struct alias *alias)
-{
-	size_t i = (size_t)(alias - alias_at(n->aliases, 0));
-
-	if (!w->met[i])
-		w->list[w->n++] = alias;
-	w->met[i] = true;
-}
-
-static bool
-member_leads(struct names *n, struct walk *w, const struct alias_member *member)
-{
-	const struct alias *next = NULL;
-
-	if (member->kind != ALIAS_ADDRESS)
-		return member->kind != ALIAS_NOTHING &&
-		    member->kind != ALIAS_REFUSAL;
-	if (judge_address(n, member->text, &next) != NULL)
-		return false;
-	if (next != NULL)
-		meet(n, w, next);
-	return next == NULL;
-}
-
-static bool
-walk_leads(struct names *n, struct walk *w)
-{
-	size_t i, k;
-
-	for (i = 0; i < w->n; i++)
-		for (k = 0; k < w->list[i]->nmembers; k++)
-			if (member_leads(n, w, &w->list[i]->members[k]))
-				return true;
-	return false;
-}
-
-static int
-check_reach(struct names *n, const struct alias *alias)
-{
-	size_t count = 0;
-	struct walk w = { 0 };
-	int r = 0;
-
-	while (alias_at(n->aliases, count) != NULL)
-		count++;
-	w.met = calloc(count, sizeof(*w.met));
-	w.list = calloc(count, sizeof(*w.list));
-	if (w.met == NULL || w.list == NULL) {
-		r = -ENOMEM;
-	} else {
-		meet(n, &w, alias);
-		if (!walk_leads(n, &w))
-			r = say(n, alias, NULL,
-			    "leads nowhere: no member of it can take mail");
-	}
-	free(w.met);
-	free(w.list);
-	return r;
-}
 
 /* Mail for this name is local and has no alias. */
 static bool
@@ -370,15 +197,14 @@ static int
 check_file(struct names *n)
 {
 	const struct alias *alias;
-	size_t i;
+	size_t i, k;
 	int r = 0;
 
-	for (i = 0; r == 0 && (alias = alias_at(n->aliases, i)) != NULL; i++) {
-		r = check_alias(n, alias);
-		if (r == 0 && alias->wrong == NULL &&
-		    is_administrator(alias->key))
-			r = check_reach(n, alias);
-	}
+	/* A wrong line is complained about already. */
+	for (i = 0; r == 0 && (alias = alias_at(n->aliases, i)) != NULL; i++)
+		for (k = 0;
+		     r == 0 && alias->wrong == NULL && k < alias->nmembers; k++)
+			r = check_member(n, alias, &alias->members[k]);
 	if (r == 0 && n->lines > LINES_MAX)
 		r = buf_printf(n->out, "%s: %u more warnings\n",
 		    n->conf->alias_file, n->lines - LINES_MAX);
@@ -415,21 +241,6 @@ close_names(struct names *n)
 	route_free(&n->routes);
 }
 
-static void
-find_writer(struct names *n)
-{
-	const struct passwd *user =
-	    geteuid() == 0 && n->aliases != NULL && alias_owner(n->aliases) == 0
-	    ? getpwnam(n->conf->default_privs)
-	    : NULL;
-
-	n->has_writer = user != NULL;
-	if (user != NULL) {
-		n->writer_uid = user->pw_uid;
-		n->writer_gid = user->pw_gid;
-	}
-}
-
 static int
 open_names(const struct conf *conf, struct buf *out, struct names *ret,
     struct buf *ret_error)
@@ -442,7 +253,6 @@ open_names(const struct conf *conf, struct buf *out, struct names *ret,
 	if (r == 0 && files_have_aliases(conf, geteuid() != 0)) {
 		r = daemon_aliases(conf, &ret->aliases, ret_error);
 		ret->absent = ret->aliases == NULL;
-		find_writer(ret);
 	}
 	if (r < 0)
 		close_names(ret);

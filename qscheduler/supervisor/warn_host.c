@@ -6,9 +6,11 @@
  * bounded numbers of users and files. */
 #include "qscheduler/supervisor/supervisor.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <fnmatch.h>
+#include <fts.h>
+#include <limits.h>
 #include <poll.h>
 #include <pwd.h>
 #include <signal.h>
@@ -33,7 +35,7 @@
 
 struct homes {
 	uint32_t users, found;
-	bool forward, qmail; /* kinds of files to look for */
+	bool forward; /* look for .forward, too */
 	struct buf named;
 };
 
@@ -66,7 +68,7 @@ look_at_home(struct homes *h, const struct passwd *pw)
 		return 0;
 	if (h->forward)
 		r = look_at(h, pw->pw_dir, ".forward");
-	if (r == 0 && h->qmail)
+	if (r == 0)
 		r = look_at(h, pw->pw_dir, ".qmail");
 	return r;
 }
@@ -74,8 +76,7 @@ look_at_home(struct homes *h, const struct passwd *pw)
 static int
 warn_homes(const struct conf *conf, struct buf *out)
 {
-	struct homes h = { .forward = conf->forward_path[0] == '\0',
-		.qmail = true };
+	struct homes h = { .forward = conf->forward_path[0] == '\0' };
 	const struct passwd *pw;
 	int r = 0;
 
@@ -104,73 +105,50 @@ warn_homes(const struct conf *conf, struct buf *out)
 
 /* ---- queues of other MTAs ---- */
 
-/* A queue: its directories, below which each regular file whose name ends in
- * `suffix` is a message. */
+/* A queue: its directories, below which each regular file whose path matches
+ * `pattern` is a message. */
 static const struct mta {
 	const char *name, *base;
 	const char *dirs[6];
-	const char *suffix;
+	const char *pattern;
 	const char *drain;
 } mtas[] = {
 	{ "Postfix", "/var/spool/postfix",
-	    { "maildrop", "incoming", "active", "deferred", "hold", NULL }, "",
+	    { "maildrop", "incoming", "active", "deferred", "hold", NULL }, "*",
 	    "`apt install postfix` if the package is removed, start Postfix, "
 	    "run `postsuper -r ALL` and `postqueue -f` of Postfix, and wait "
 	    "until its `postqueue -p` shows nothing" },
-	{ "Exim", "/var/spool/exim4", { "input", NULL }, "-H",
+	{ "Exim", "/var/spool/exim4", { "input", NULL }, "*-H",
 	    "`apt install exim4` if the package is removed, start Exim, run "
 	    "`exim4 -qff`, and wait until `exim4 -bpc` says "
 	    "0" },
-	{ "Exim", "/var/spool/exim", { "input", NULL }, "-H",
+	{ "Exim", "/var/spool/exim", { "input", NULL }, "*-H",
 	    "start Exim, run `exim -qff`, and wait until `exim -bpc` says 0" },
-	{ "qmail", "/var/qmail/queue", { "mess", NULL }, "",
+	{ "qmail", "/var/qmail/queue", { "mess", NULL }, "*",
 	    "start qmail-send, send it SIGALRM, and wait until `qmail-qstat` "
 	    "shows no message" },
-	{ "indimail", "/var/indimail/queue", { "", NULL }, "",
+	{ "indimail", "/var/indimail/queue", { "", NULL }, "*/mess/*",
 	    "start indimail, run `svctool --flush` or send qmail-send SIGALRM, "
 	    "and wait until `qmail-qstat` shows no message" },
-	{ "Sendmail", "/var/spool/mqueue", { "", NULL }, "",
+	/* qfID has the envelope. */
+	{ "Sendmail", "/var/spool/mqueue", { "", NULL }, "*/qf*",
 	    "`apt install sendmail` if the package is removed, start Sendmail, "
 	    "run its `sendmail -q`, and wait until its `mailq` shows nothing" },
 };
 
-#define DEPTH_MAX 5
-
-static bool
-counts(const struct mta *mta, const char *path)
-{
-	const size_t len = strlen(path), want = strlen(mta->suffix);
-
-	if (strcmp(mta->name, "Sendmail") == 0) /* qfID has the envelope */
-		return strncmp(strrchr(path, '/') + 1, "qf", 2) == 0;
-	if (strcmp(mta->name, "indimail") == 0)
-		return strstr(path, "/mess/") != NULL;
-	return len >= want && strcmp(path + len - want, mta->suffix) == 0;
-}
-
-/* Regular files in a directory and DEPTH_MAX levels below. */
 static void
-count_files(const struct mta *mta, const char *path, int depth, uint32_t *count)
+count_messages(const char *pattern, char *path, uint32_t *count)
 {
-	DIR *dir = opendir(path);
-	char below[PATH_MAX];
-	struct dirent *e;
-	struct stat st;
+	char *const paths[] = { path, NULL };
+	FTS *tree = fts_open(paths, FTS_PHYSICAL | FTS_NOCHDIR, NULL);
+	const FTSENT *e;
 
 	while (
-	    dir != NULL && *count < FILES_MAX && (e = readdir(dir)) != NULL) {
-		if (e->d_name[0] == '.' ||
-		    snprintf(below, sizeof(below), "%s/%s", path, e->d_name) >=
-			(int)sizeof(below) ||
-		    lstat(below, &st) < 0)
-			continue;
-		if (S_ISDIR(st.st_mode) && depth > 0)
-			count_files(mta, below, depth - 1, count);
-		else if (S_ISREG(st.st_mode))
-			*count += counts(mta, below);
-	}
-	if (dir != NULL)
-		closedir(dir);
+	    tree != NULL && *count < FILES_MAX && (e = fts_read(tree)) != NULL)
+		*count += e->fts_info == FTS_F && e->fts_name[0] != '.' &&
+		    fnmatch(pattern, e->fts_path, 0) == 0;
+	if (tree != NULL)
+		fts_close(tree);
 }
 
 /* Warns of mail that waits in the queue of one MTA. root is a prefix of all
@@ -191,7 +169,7 @@ warn_mta(
 	for (i = 0; mta->dirs[i] != NULL; i++) {
 		snprintf(path, sizeof(path), "%s%s/%s", root, mta->base,
 		    mta->dirs[i]);
-		count_files(mta, path, DEPTH_MAX, &count);
+		count_messages(mta->pattern, path, &count);
 	}
 	if (count == 0)
 		return 0;

@@ -1,138 +1,14 @@
-/* Authorities that no certificate of a server can be judged by: mail of level
- * `verify` waits then. Passwords for servers that are not verified. Fallbacks
- * of a low level of TLS. OpenSSL is no part of the supervisor, so that the file
- * is looked at for what an agent would miss first. */
+/* Passwords for servers that are not verified, and fallbacks of a low level of
+ * TLS. */
 #include "qscheduler/supervisor/supervisor.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/text.h"
 #include "route/credentials.h"
 #include "route/tls_policy.h"
-
-/* 1: a transport or a row asks for it. */
-static int
-asks_to_verify(const struct conf *conf, struct buf *ret_error)
-{
-	struct tls_policies *policies = NULL;
-	bool speaks = false, verifies = false;
-	uint32_t i;
-	int r;
-
-	for (i = 0; i < conf->ntransports; i++) {
-		const struct conf_transport *t = &conf->transports[i];
-
-		if (t->kind != AGENT_SMTP && t->kind != AGENT_LMTP)
-			continue;
-		speaks = true;
-		verifies |= t->tls_level == TLS_LEVEL_VERIFY;
-	}
-	if (!speaks || verifies)
-		return verifies;
-	r = tls_policies_load(conf->smtp_tls_policy_file, &policies, ret_error);
-	if (r < 0)
-		return r;
-	verifies = tls_policies_strictest(policies) == TLS_LEVEL_VERIFY;
-	tls_policies_free(&policies);
-	return verifies;
-}
-
-/* The agents read it as qmailr_user, and root reads everything. */
-static bool
-is_for_agents(const struct conf *conf, const struct stat *st)
-{
-	struct daemon_users users;
-	struct buf ignored = { 0 };
-	mode_t bit = S_IROTH;
-	int r = daemon_users(conf, &users, &ignored);
-
-	buf_done(&ignored);
-	if (r < 0 || users.private)
-		return true;
-	if (st->st_uid == users.qmailr)
-		bit = S_IRUSR;
-	else if (st->st_gid == users.qmailr_group)
-		bit = S_IRGRP;
-	return (st->st_mode & bit) != 0;
-}
-
-static bool
-has_certificate(FILE *f)
-{
-	char *line = NULL;
-	size_t size = 0;
-	bool found = false;
-
-	while (!found && getline(&line, &size, f) >= 0)
-		found = strncmp(line, "-----BEGIN ", 11) == 0 &&
-		    strstr(line, "CERTIFICATE-----") != NULL;
-	free(line);
-	return found;
-}
-
-/* NULL: an agent can read it, and it has a certificate. */
-static const char *
-judge_open(const struct conf *conf, int fd)
-{
-	const char *why = NULL;
-	struct stat st;
-	FILE *f;
-
-	if (fstat(fd, &st) < 0)
-		return strerror(errno);
-	if (!S_ISREG(st.st_mode))
-		return "is not a regular file";
-	if (!is_for_agents(conf, &st))
-		return "cannot be read by qmailr_user";
-	f = fdopen(dup(fd), "re");
-	if (f == NULL)
-		return strerror(errno);
-	if (!has_certificate(f))
-		why = ferror(f) ? "cannot be read" : "has no certificate (PEM)";
-	fclose(f);
-	return why;
-}
-
-static const char *
-judge_file(const struct conf *conf)
-{
-	const char *why;
-	int fd;
-
-	if (conf->smtp_tls_CAfile[0] == '\0')
-		return "no file is named";
-	fd = open(conf->smtp_tls_CAfile, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
-	if (fd < 0)
-		return errno == ENOENT ? "is not there" : strerror(errno);
-	why = judge_open(conf, fd);
-	close(fd);
-	return why;
-}
-
-static int
-warn_authorities(
-    const struct conf *conf, struct buf *out, struct buf *ret_error)
-{
-	const char *why;
-	int r = asks_to_verify(conf, ret_error);
-
-	if (r <= 0)
-		return r;
-	why = judge_file(conf);
-	if (why == NULL)
-		return 0;
-	return buf_printf(out,
-	    "smtp_tls_CAfile: %s%s%s: mail of level verify waits\n",
-	    conf->smtp_tls_CAfile, conf->smtp_tls_CAfile[0] == '\0' ? "" : ": ",
-	    why);
-}
 
 struct tables {
 	struct tls_policies *policies;
@@ -264,8 +140,8 @@ warn_fallbacks(
 	return r;
 }
 
-static int
-warn_tables(const struct conf *conf, struct buf *out, struct buf *ret_error)
+int
+files_warn_tls(const struct conf *conf, struct buf *out, struct buf *ret_error)
 {
 	struct tables t = { NULL, NULL };
 	int r = tls_policies_load(
@@ -281,12 +157,4 @@ warn_tables(const struct conf *conf, struct buf *out, struct buf *ret_error)
 	tls_policies_free(&t.policies);
 	credentials_free(&t.credentials);
 	return r;
-}
-
-int
-files_warn_tls(const struct conf *conf, struct buf *out, struct buf *ret_error)
-{
-	int r = warn_authorities(conf, out, ret_error);
-
-	return r < 0 ? r : warn_tables(conf, out, ret_error);
 }

@@ -132,28 +132,6 @@ class Unruled(SystemTest):
         self.assertEqual(done.returncode, status, done.stderr)
         return but_file_systems(done.stderr)
 
-    # mutation: qscheduler/supervisor/warn_tls.c, judge_file() returns NULL; asks_to_verify() knows transports alone.
-    def test_check_warns_of_authorities_that_cannot_vouch(self):
-        i = self.instance()
-        file, table = i.dir / "authorities", i.dir / "tls"
-        table.write_text("mx.example verify\n")
-        pem = "a comment\n-----BEGIN CERTIFICATE-----\n"
-        for level, rows, mode, text, why in (
-                ("verify", "", 0o644, None, "is not there"), ("verify", "", 0o644, "", "has no certificate (PEM)"),
-                ("verify", "", 0o644, "BEGIN\n", "has no certificate (PEM)"), ("verify", "", 0o644, pem, None),
-                ("verify", "", 0, pem, "cannot be read by qmailr_user" if AS_ROOT else "Permission denied"),
-                ("may", table, 0o644, "", "has no certificate (PEM)"), ("may", "", 0o644, "", None)):
-            file.unlink(missing_ok=True)
-            if text is not None:
-                file.write_text(text)
-                file.chmod(mode)
-            i.write_conf(default_tls_security_level=level, smtp_tls_policy_file=rows, smtp_tls_CAfile=file)
-            self.assertEqual(self.warned(i), [] if why is None else [
-                f"qscheduler: warning: smtp_tls_CAfile: {file}: {why}: mail of level verify waits"])
-        i.write_conf(default_tls_security_level="verify", smtp_tls_CAfile="")
-        self.assertEqual(self.warned(i), [
-            "qscheduler: warning: smtp_tls_CAfile: no file is named: mail of level verify waits"])
-
     def test_check_warns_of_passwords_for_servers_that_are_not_verified(self):
         i = self.instance()
         file, table, ca = i.dir / "passwords", i.dir / "tls", i.dir / "authorities"
