@@ -23,8 +23,7 @@ check_routing(const struct conf *conf, struct buf *ret_error)
 
 	daemon_route_transports(conf, known);
 	r = route_load(conf->routing_file, known, &table, ret_error);
-	if (r >= 0)
-		route_free(&table);
+	route_free(&table);
 	return r;
 }
 
@@ -33,8 +32,7 @@ check_map(
     const char *path, const struct sender_kind *kind, struct buf *ret_error)
 {
 	struct sender_map *map = NULL;
-	int r =
-	    *path == '\0' ? 0 : sender_map_load(path, kind, &map, ret_error);
+	int r = sender_map_load(path, kind, &map, ret_error);
 
 	sender_map_free(&map);
 	return r == -ENOENT ? -EINVAL : r; /* a file that is named is there */
@@ -48,13 +46,28 @@ check_senders(const struct conf *conf, struct buf *ret_error)
 }
 
 static int
+check_rewrites(const struct conf *conf, struct buf *ret_error)
+{
+	return check_map(conf->sender_rewrite, &sender_rewrite_kind, ret_error);
+}
+
+static int
 check_programs(const struct conf *conf, struct buf *ret_error)
 {
 	struct programs *programs = NULL;
 	int r = programs_load(conf->programs_file, &programs, ret_error);
 
-	if (r >= 0)
-		programs_free(&programs);
+	programs_free(&programs);
+	return r;
+}
+
+static int
+check_aliases(const struct conf *conf, struct buf *ret_error)
+{
+	struct alias_table *table = NULL;
+	int r = alias_load(conf->alias_file, &table, ret_error);
+
+	alias_free(&table);
 	return r;
 }
 
@@ -65,8 +78,7 @@ check_tls(const struct conf *conf, struct buf *ret_error)
 	int r =
 	    tls_policies_load(conf->smtp_tls_policy_file, &policies, ret_error);
 
-	if (r >= 0)
-		tls_policies_free(&policies);
+	tls_policies_free(&policies);
 	return r;
 }
 
@@ -77,24 +89,31 @@ check_passwords(const struct conf *conf, struct buf *ret_error)
 	int r =
 	    credentials_load(conf->smtp_password_file, &credentials, ret_error);
 
-	if (r >= 0)
-		credentials_free(&credentials);
+	credentials_free(&credentials);
 	return r;
 }
 
-/* Files that agents read, which are not theirs to be without. */
-static int
-check_of_agents(const struct conf *conf, struct buf *ret_error)
-{
-	int r = check_programs(conf, ret_error);
-
-	if (r == 0)
-		r = check_tls(conf, ret_error);
-	if (r == 0)
-		r = check_map(
-		    conf->sender_rewrite, &sender_rewrite_kind, ret_error);
-	return r < 0 ? r : check_passwords(conf, ret_error);
-}
+/* Files of todo-proc and queue-send come first. */
+#define ROW(parameter, name, ...)                                       \
+	{                                                               \
+		.path = offsetof(struct conf, parameter), .copy = name, \
+		__VA_ARGS__                                             \
+	}
+const struct files_row files_rows[FILES_N] = {
+	ROW(routing_file, "routing", .mode = 0640, .check = check_routing,
+	    .may_be_absent = true, .of_queue = true),
+	ROW(sender_dependent_relayhost, "sender-relays", .mode = 0640,
+	    .check = check_senders, .of_queue = true),
+	ROW(alias_file, "aliases", .mode = 0640, .check = check_aliases,
+	    .may_be_absent = true, .of_queue = true),
+	ROW(programs_file, "programs", .mode = 0640, .check = check_programs),
+	ROW(smtp_tls_policy_file, "tls-policy", .mode = 0644,
+	    .check = check_tls),
+	ROW(sender_rewrite, "sender-rewrite", .mode = 0644,
+	    .check = check_rewrites),
+	ROW(smtp_password_file, "passwords", .mode = 0640,
+	    .check = check_passwords, .secret = true),
+};
 
 bool
 files_have_aliases(const struct conf *conf, bool private)
@@ -103,15 +122,18 @@ files_have_aliases(const struct conf *conf, bool private)
 	    (!private || conf_is_set(conf, "alias_file"));
 }
 
-static int
-check_aliases(const struct conf *conf, struct buf *ret_error)
+char **
+files_path(const struct conf *conf, const struct files_row *row)
 {
-	struct alias_table *table = NULL;
-	int r = alias_load(conf->alias_file, &table, ret_error);
+	return (char **)((uintptr_t)conf + row->path);
+}
 
-	if (r >= 0)
-		alias_free(&table);
-	return r;
+bool
+files_are_read(
+    const struct conf *conf, const struct files_row *row, bool private)
+{
+	return row->check == check_aliases ? files_have_aliases(conf, private)
+					   : **files_path(conf, row) != '\0';
 }
 
 static int
@@ -209,52 +231,45 @@ named(const struct conf *conf, int r, struct buf *error)
 	return r < 0 && conf_name_file(conf, error) < 0 ? -ENOMEM : r;
 }
 
-/* A file that todo-proc and queue-send read, each as its user. It may be
- * absent. */
+/* todo-proc and queue-send read the file, each as its user. */
 static int
-check_file(const struct conf *conf, const char *path,
-    int (*judge)(const struct conf *conf, struct buf *ret_error),
+check_readers(const struct conf *conf, const struct files_row *row,
     const struct daemon_users *users, struct buf *ret_error)
 {
-	int r = judge(conf, ret_error);
+	const char *path = *files_path(conf, row);
+	int r = check_readable(
+	    path, users->qmailq, conf->qmailq_user, users, ret_error);
 
-	if (r == 0)
-		r = check_readable(
-		    path, users->qmailq, conf->qmailq_user, users, ret_error);
-	if (r == 0)
-		r = check_readable(
-		    path, users->qmails, conf->qmails_user, users, ret_error);
-	return unless_absent(r, ret_error);
+	return r < 0 ? r
+		     : check_readable(path, users->qmails, conf->qmails_user,
+			   users, ret_error);
 }
 
 int
-files_judge(const struct conf *conf, bool private, struct buf *ret_error)
+files_judge(const struct conf *conf, bool private,
+    const struct daemon_users *users, struct buf *ret_error)
 {
-	int r = unless_absent(check_routing(conf, ret_error), ret_error);
+	const struct files_row *row;
+	int r = 0;
 
-	if (r == 0 && conf->sender_dependent_relayhost[0] != '\0')
-		r = check_senders(conf, ret_error);
-	if (r == 0 && files_have_aliases(conf, private))
-		r = unless_absent(check_aliases(conf, ret_error), ret_error);
-	return r < 0 ? r : check_of_agents(conf, ret_error);
+	for (row = files_rows; r == 0 && row < files_rows + FILES_N; row++) {
+		if (!files_are_read(conf, row, private))
+			continue;
+		r = row->check(conf, ret_error);
+		if (r == 0 && users != NULL && row->of_queue)
+			r = check_readers(conf, row, users, ret_error);
+		if (row->may_be_absent)
+			r = unless_absent(r, ret_error);
+	}
+	return r;
 }
 
 int
 files_check(const struct conf *conf, const struct daemon_users *users,
     struct buf *ret_error)
 {
-	int r = check_file(
-	    conf, conf->routing_file, check_routing, users, ret_error);
-
-	if (r == 0 && conf->sender_dependent_relayhost[0] != '\0')
-		r = check_file(conf, conf->sender_dependent_relayhost,
-		    check_senders, users, ret_error);
-	if (r == 0 && files_have_aliases(conf, users->private))
-		r = check_file(
-		    conf, conf->alias_file, check_aliases, users, ret_error);
-	if (r == 0)
-		r = check_of_agents(conf, ret_error);
-	return named(conf, r, ret_error);
+	return named(conf, files_judge(conf, users->private, users, ret_error),
+	    ret_error);
 }
 
 /* Adds the complaints about a file of senders. */

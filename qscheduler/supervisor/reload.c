@@ -1,6 +1,6 @@
 /* A worker reads and judges the operator's file, and puts what is right in
  * force on disk: any of these files may lie on a disk that does not answer. The
- * loop gets the text of what is in force from it. */
+ * loop reads what is in force then. */
 #include "qscheduler/supervisor/supervisor.h"
 
 #include <errno.h>
@@ -10,49 +10,16 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/line.h"
 #include "base/text.h"
 #include "ipc/msg.h"
 #include "log/log.h"
 
-#define SETTINGS_MAX 4096
-#define WARNING      "# warning: " /* a comment among the settings */
-#define OLD_STAYS    "the old configuration stays in force"
+#define OLD_STAYS "the old configuration stays in force"
 
 /* ---- in the worker ---- */
 
-static int
-print(const struct conf *conf, struct buf *out)
-{
-	char *text = NULL;
-	size_t size = 0;
-	FILE *f = open_memstream(&text, &size);
-	int r = f == NULL ? -ENOMEM : conf_dump(conf, f);
-
-	if (f != NULL && fclose(f) != 0 && r == 0)
-		r = -errno;
-	if (r == 0)
-		r = buf_add_str(out, text);
-	free(text);
-	return r;
-}
-
-static int
-add_warnings(const struct conf *conf, bool private, struct buf *more)
-{
-	struct buf lines = { 0 };
-	int r = files_alias_complaints(conf, private, &lines);
-	char *rest = lines.data, *line;
-
-	while (r == 0 && (line = strsep(&rest, "\n")) != NULL)
-		if (*line != '\0')
-			r = buf_printf(more, WARNING "%s\n", line);
-	buf_done(&lines);
-	return r;
-}
-
-/* The first line of `more` names parameters that need a restart. Lines that
- * begin with WARNING are for the log. The rest is in force. */
+/* The first line of `more` names parameters that need a restart. The others are
+ * for the log. */
 static int
 put_in_force(
     struct super *s, struct conf *fresh, struct buf *error, struct buf *more)
@@ -67,9 +34,8 @@ put_in_force(
 	if (r == 0)
 		r = files_check(fresh, &s->instance.users, error);
 	if (r == 0)
-		r = add_warnings(fresh, s->instance.users.private, more);
-	if (r == 0)
-		r = print(fresh, more);
+		r = files_alias_complaints(
+		    fresh, s->instance.users.private, more);
 	if (r == 0)
 		r = inforce_write(&s->base, fresh, error);
 	return r;
@@ -106,54 +72,6 @@ judge(const struct worker_call *call)
 
 /* ---- in the supervisor ---- */
 
-static int
-take_line(char *line, uint32_t number, struct conf_setting *ret_setting)
-{
-	char *equals;
-
-	if (strncmp(line, WARNING, strlen(WARNING)) == 0)
-		log_warning("%s", line + strlen(WARNING));
-	line_uncomment(line);
-	line = line_trim(line);
-	if (line[0] == '\0')
-		return 0;
-	equals = strchr(line, '=');
-	if (equals == NULL)
-		return -EBADMSG;
-	*equals = '\0';
-	*ret_setting = (struct conf_setting){ .name = line_trim(line),
-		.value = line_trim(equals + 1),
-		.line = number };
-	return 1;
-}
-
-static int
-parse(struct super *s, struct buf *text, struct conf *ret_conf,
-    struct buf *names, struct buf *error)
-{
-	struct conf_setting *settings = calloc(SETTINGS_MAX, sizeof(*settings));
-	struct line_cursor cursor;
-	const char *why = NULL;
-	size_t n = 0;
-	char *line;
-	int r = settings == NULL ? -ENOMEM : 0;
-
-	line_begin(&cursor, text, CONF_LINE_MAX);
-	if (r == 0 && line_next(&cursor, &line, &why) > 0)
-		r = buf_add_str(names, line);
-	while (r == 0 && n < SETTINGS_MAX &&
-	    (r = line_next(&cursor, &line, &why)) > 0) {
-		r = take_line(line, cursor.number - 1, &settings[n]);
-		n += r > 0;
-		r = r < 0 ? r : 0;
-	}
-	if (r == 0)
-		r = conf_from_settings(
-		    conf_path(s->instance.conf), settings, n, ret_conf, error);
-	free(settings);
-	return r;
-}
-
 static void
 tell_children(struct super *s)
 {
@@ -166,27 +84,32 @@ tell_children(struct super *s)
 	group_send_all(&s->services.group, &msg);
 }
 
+static void
+tell_result(struct super *s, char *lines)
+{
+	const char *names = strsep(&lines, "\n"), *line;
+
+	if (names[0] != '\0')
+		log_warning("reload: changed, but needs a restart: %s", names);
+	snprintf(s->reload.restart, sizeof(s->reload.restart), "%s",
+	    strlen(names) < sizeof(s->reload.restart) ? names : "see the log");
+	while ((line = strsep(&lines, "\n")) != NULL)
+		if (*line != '\0')
+			log_warning("%s", line);
+}
+
+/* The worker has just written what is in force: it is in memory. */
 static int
-apply(struct super *s, struct buf *text, struct buf *error)
+apply(struct super *s, struct buf *lines, struct buf *error)
 {
 	struct conf *fresh = calloc(1, sizeof(*fresh));
-	struct buf names = { 0 };
-	int r = fresh == NULL ? -ENOMEM : parse(s, text, fresh, &names, error);
+	int r = fresh == NULL ? -ENOMEM : inforce_load(&s->base, fresh, error);
 
 	if (r < 0) {
 		free(fresh);
-		buf_done(&names);
 		return r;
 	}
-	if (names.len > 0)
-		log_warning("reload: changed, but needs a restart: %s",
-		    buf_str(&names));
-	snprintf(s->reload.restart, sizeof(s->reload.restart), "%s",
-	    buf_str(&names));
-	if (names.len >= sizeof(s->reload.restart))
-		snprintf(s->reload.restart, sizeof(s->reload.restart),
-		    "see the log");
-	buf_done(&names);
+	tell_result(s, lines->data);
 	conf_free(&s->instance.conf);
 	s->instance.conf = fresh;
 	inforce_keep(&s->base, &s->in_force);

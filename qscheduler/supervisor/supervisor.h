@@ -179,6 +179,35 @@ void store_restore(struct super *s, usec_t now);
  * QUEUE_BASE answers, and say so if that takes long. */
 void store_await(const char *path, usec_t limit);
 
+/* ---- files.c: files that children read, judged before they do ----
+ * A wrong file stops the start, and not each child in turn; on a reload the old
+ * ones stay in force everywhere.
+ *
+ * Soft: -errno with "FILE:LINE: what is wrong". Never logs. */
+#define FILES_N 7
+struct files_row {
+	size_t path;      /* offset of its path in struct conf */
+	const char *copy; /* name of the copy in QUEUE_BASE */
+	mode_t mode;      /* of the copy, beside that of the file for others */
+	int (*check)(const struct conf *conf, struct buf *ret_error);
+	bool may_be_absent;
+	bool of_queue; /* todo-proc and queue-send read it */
+	bool secret;   /* for agents alone */
+};
+extern const struct files_row files_rows[FILES_N];
+char **files_path(const struct conf *conf, const struct files_row *row);
+/* The file is named, and to be read. private: of the user's own instance, which
+ * is not to follow aliases of the host unless its configuration names them. */
+bool files_are_read(
+    const struct conf *conf, const struct files_row *row, bool private);
+bool files_have_aliases(const struct conf *conf, bool private);
+/* The content of all; with users also whether its readers may read it. */
+int files_judge(const struct conf *conf, bool private,
+    const struct daemon_users *users, struct buf *ret_error);
+/* The same; an error about a file names its parameter. */
+int files_check(const struct conf *conf, const struct daemon_users *users,
+    struct buf *ret_error);
+
 /* ---- inforce.c: the configuration in force, as children read it ----
  * QUEUE_BASE/conf is what --dump prints, but that it names copies of the
  * routing, programs and alias files in QUEUE_BASE: routing, programs, aliases.
@@ -192,10 +221,13 @@ void store_await(const char *path, usec_t limit);
  * Soft: -errno with the words in *ret_error, nothing changed. */
 int inforce_write(
     const struct base *b, const struct conf *conf, struct buf *ret_error);
+/* Read it, as a child does. */
+int inforce_load(
+    const struct base *b, struct conf *ret_conf, struct buf *ret_error);
 /* Keep them in memory, names and content: a child that is started while the
  * disk of QUEUE_BASE does not answer reads them nevertheless. What was kept
  * before is let go; what cannot be kept is read from the disk. */
-#define INFORCE_NFILES 8
+#define INFORCE_NFILES (FILES_N + 1)
 struct inforce_file {
 	bool open;
 	int fd;
@@ -211,25 +243,10 @@ void inforce_let_go(struct inforce_kept *kept);
  * NULL: no memory. */
 char *inforce_variable(const struct base *b);
 
-/* ---- files.c: files that children read, judged before they do ----
- * A wrong file stops the start, and not each child in turn; on a reload the old
- * ones stay in force everywhere.
- *
- * Soft: -errno with "FILE:LINE: what is wrong". Never logs. */
-/* routing_file and alias_file, also whether their readers may read them, and
- * programs_file; each may be absent. smtp_tls_policy_file and
- * smtp_password_file, if they are named. */
-int files_check(const struct conf *conf, const struct daemon_users *users,
-    struct buf *ret_error);
-/* The content of these files alone. private: of the user's own instance. */
-int files_judge(const struct conf *conf, bool private, struct buf *ret_error);
-/* There is a file of aliases to read: a private instance is not to follow those
- * of the host unless its configuration names them. */
-bool files_have_aliases(const struct conf *conf, bool private);
 /* ---- file_systems.c ---- */
 
-/* A line for each trouble with a file system of queues, which names the first of
- * them: of those that are there, else of QUEUE_COUNT. */
+/* A line for each trouble with a file system of queues, which names the first
+ * of them: of those that are there, else of QUEUE_COUNT. */
 int file_systems_warn(const struct conf *conf, struct buf *out);
 
 struct file_systems_of {
@@ -238,8 +255,8 @@ struct file_systems_of {
 	size_t count;
 	const char *sysfs; /* "/sys", where ext4 tells of its journal */
 };
-/* The lines, by a table of mounts as /proc/self/mounts is. Only sysfs is read: no
- * disk. */
+/* The lines, by a table of mounts as /proc/self/mounts is. Only sysfs is read:
+ * no disk. */
 int file_systems_judge(
     FILE *mounts, const struct file_systems_of *of, struct buf *out);
 

@@ -43,7 +43,7 @@ expect(const char *name, const char *text)
 
 /* The files change when they have been judged: inforce_write() takes none that
  * is wrong, and none of the others. mutation: qscheduler/supervisor/inforce.c:
- * judge_copies() is always 0. */
+ * make_copies() judges none. */
 Test(inforce, F10_what_is_in_force_was_judged_itself)
 {
 	static const struct {
