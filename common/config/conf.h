@@ -110,14 +110,14 @@ struct conf_transport {
 	struct sched_transport_params sched;
 	bool domain_literals; /* user@[192.0.2.1] makes a next hop */
 	bool mx_lookup;       /* a next hop without brackets is a domain */
-	enum conf_host_lookup host_lookup;
+	uint32_t host_lookup; /* enum conf_host_lookup */
 	struct conf_fallback fallback_relay;
 	bool mx_rollup; /* domains of the same MX hosts are one site */
 	struct conf_bind bind_address, bind_address6;
 	struct conf_helo helo;
-	uint32_t tls_level;   /* enum tls_level */
-	bool tls_wrappermode; /* without STARTTLS */
-	enum conf_eight eight;
+	uint32_t tls_level;    /* enum tls_level */
+	bool tls_wrappermode;  /* without STARTTLS */
+	uint32_t eight;        /* enum conf_eight */
 	bool chunking;         /* BDAT where it is offered */
 	uint32_t ehlo_ignored; /* bits of smtp_keyword_find() */
 };

@@ -124,54 +124,7 @@ relay_parse(
 	return r < 0 ? r : -EINVAL;
 }
 
-/* ---- the hosts of a next hop, and those after it ---- */
-
-static const char *const lookups[CONF_NLOOKUPS] = {
-	[CONF_LOOKUP_DNS] = "dns",
-	[CONF_LOOKUP_NATIVE] = "native",
-	[CONF_LOOKUP_DNS_NATIVE] = "dns, native",
-	[CONF_LOOKUP_NATIVE_DNS] = "native, dns",
-};
-
-/* Are the words of both lists the same, in one order? */
-static bool
-words_equal(const char *a, const char *b)
-{
-	const char *one, *other;
-	size_t len, other_len;
-
-	do {
-		one = text_next_word(&a, &len);
-		other = text_next_word(&b, &other_len);
-		if (len != other_len ||
-		    (len > 0 && strncmp(one, other, len) != 0))
-			return false;
-	} while (len > 0);
-	return true;
-}
-
-int
-lookup_parse(const struct param *p UNUSED, void *field, const char *value,
-    struct buf *why)
-{
-	size_t i;
-	int r;
-
-	for (i = 0; i < CONF_NLOOKUPS; i++)
-		if (words_equal(value, lookups[i])) {
-			*(enum conf_host_lookup *)field =
-			    (enum conf_host_lookup)i;
-			return 0;
-		}
-	r = buf_add_str(why, "must be dns, native, or both");
-	return r < 0 ? r : -EINVAL;
-}
-
-int
-lookup_format(const struct param *p UNUSED, const void *field, struct buf *out)
-{
-	return buf_add_str(out, lookups[*(const enum conf_host_lookup *)field]);
-}
+/* ---- the next hops after one ---- */
 
 /* -EINVAL with the complaint: the word is not a next hop, or is a socket. */
 static int
@@ -210,13 +163,6 @@ fallback_parse(const struct param *p UNUSED, void *field, const char *value,
 	}
 	memcpy(fallback->text, value, strlen(value) + 1);
 	return 0;
-}
-
-int
-fallback_format(
-    const struct param *p UNUSED, const void *field, struct buf *out)
-{
-	return buf_add_str(out, ((const struct conf_fallback *)field)->text);
 }
 
 int

@@ -7,34 +7,6 @@
 #include "base/text.h"
 #include "smtp/smtp.h"
 
-static const char *const eights[CONF_NEIGHTS] = {
-	[CONF_EIGHT_CONVERT] = "quoted-printable",
-	[CONF_EIGHT_REFUSE] = "refuse",
-	[CONF_EIGHT_AS_IS] = "as-is",
-};
-
-int
-eight_parse(const struct param *p UNUSED, void *field, const char *value,
-    struct buf *why)
-{
-	size_t i;
-	int r;
-
-	for (i = 0; i < CONF_NEIGHTS; i++)
-		if (strcmp(value, eights[i]) == 0) {
-			*(enum conf_eight *)field = (enum conf_eight)i;
-			return 0;
-		}
-	r = buf_add_str(why, "must be quoted-printable, refuse or as-is");
-	return r < 0 ? r : -EINVAL;
-}
-
-int
-eight_format(const struct param *p UNUSED, const void *field, struct buf *out)
-{
-	return buf_add_str(out, eights[*(const enum conf_eight *)field]);
-}
-
 /* The name of a bit of a set; NULL: the set has no such bit. */
 typedef const char *bit_name_fn(unsigned number);
 

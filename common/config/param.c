@@ -31,10 +31,8 @@
 #define CTYPE_SOURCE6    struct conf_bind
 #define CTYPE_HELO       struct conf_helo
 #define CTYPE_TRANSPORTS struct conf_transport * /* the array */
-#define CTYPE_EIGHT      enum conf_eight
 #define CTYPE_KEYWORDS   uint32_t
 #define CTYPE_MECHANISMS uint32_t
-#define CTYPE_LOOKUP     enum conf_host_lookup
 #define CTYPE_FALLBACK   struct conf_fallback
 
 #define IS_TYPE(T, container, field) \

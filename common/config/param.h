@@ -40,10 +40,8 @@ enum param_type {
 	PARAM_SOURCE6,
 	PARAM_HELO, /* a name, or empty */
 	PARAM_TRANSPORTS,
-	PARAM_EIGHT,      /* enum conf_eight */
 	PARAM_KEYWORDS,   /* of EHLO, a bit each */
 	PARAM_MECHANISMS, /* of AUTH, a bit each */
-	PARAM_LOOKUP,     /* enum conf_host_lookup */
 	PARAM_FALLBACK,   /* next hops, or empty */
 	PARAM_NTYPES,
 };
@@ -103,49 +101,30 @@ int param_set_text(
 /* The text itself. -ENOMEM. */
 int param_store_text(void *field, const char *value);
 
+/* The reader and the writer of a type, of the field of the row. */
+typedef int param_parse_fn(
+    const struct param *p, void *field, const char *value, struct buf *why);
+typedef int
+param_format_fn(const struct param *p, const void *field, struct buf *out);
+
 /* Words (word.c). */
-int word_parse(
-    const struct param *p, void *field, const char *value, struct buf *why);
-int choice_parse(
-    const struct param *p, void *field, const char *value, struct buf *why);
-int choice_format(const struct param *p, const void *field, struct buf *out);
-/* Own domains, and the next hop of mail for others; how hosts are found, and
- * the next hops after them (destination.c). */
-int domains_parse(
-    const struct param *p, void *field, const char *value, struct buf *why);
-int relay_parse(
-    const struct param *p, void *field, const char *value, struct buf *why);
-int lookup_parse(
-    const struct param *p, void *field, const char *value, struct buf *why);
-int lookup_format(const struct param *p, const void *field, struct buf *out);
-int fallback_parse(
-    const struct param *p, void *field, const char *value, struct buf *why);
-int fallback_format(const struct param *p, const void *field, struct buf *out);
+param_parse_fn word_parse, choice_parse;
+param_format_fn choice_format;
+
+/* Own domains, the next hop of mail for others, and the next hops after one
+ * (destination.c). */
+param_parse_fn domains_parse, relay_parse, fallback_parse;
+
 /* Addresses to connect from, and the name for EHLO (source.c). */
-int source4_parse(
-    const struct param *p, void *field, const char *value, struct buf *why);
-int source6_parse(
-    const struct param *p, void *field, const char *value, struct buf *why);
-int source_format(const struct param *p, const void *field, struct buf *out);
-int helo_parse(
-    const struct param *p, void *field, const char *value, struct buf *why);
-int helo_format(const struct param *p, const void *field, struct buf *out);
+param_parse_fn source4_parse, source6_parse, helo_parse;
+
 /* How SMTP deals with what a server offers (esmtp.c). */
-int eight_parse(
-    const struct param *p, void *field, const char *value, struct buf *why);
-int eight_format(const struct param *p, const void *field, struct buf *out);
-int keywords_parse(
-    const struct param *p, void *field, const char *value, struct buf *why);
-int keywords_format(const struct param *p, const void *field, struct buf *out);
-int mechanisms_parse(
-    const struct param *p, void *field, const char *value, struct buf *why);
-int
-mechanisms_format(const struct param *p, const void *field, struct buf *out);
+param_parse_fn keywords_parse, mechanisms_parse;
+param_format_fn keywords_format, mechanisms_format;
+
 /* The list of transports (transport.c). */
-int transports_parse(
-    const struct param *p, void *field, const char *value, struct buf *why);
-int
-transports_format(const struct param *p, const void *field, struct buf *out);
+param_parse_fn transports_parse;
+param_format_fn transports_format;
 
 /* The origin of each value, a row each; and the values that transports inherit.
  */

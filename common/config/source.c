@@ -61,14 +61,6 @@ source6_parse(const struct param *p UNUSED, void *field, const char *value,
 }
 
 int
-source_format(const struct param *p UNUSED, const void *field, struct buf *out)
-{
-	const struct conf_bind *source = field;
-
-	return buf_add_str(out, source->text);
-}
-
-int
 helo_parse(const struct param *p UNUSED, void *field, const char *value,
     struct buf *why)
 {
@@ -85,12 +77,4 @@ helo_parse(const struct param *p UNUSED, void *field, const char *value,
 	memset(helo, 0, sizeof(*helo));
 	memcpy(helo->name, value, strlen(value) + 1);
 	return 0;
-}
-
-int
-helo_format(const struct param *p UNUSED, const void *field, struct buf *out)
-{
-	const struct conf_helo *helo = field;
-
-	return buf_add_str(out, helo->name);
 }

@@ -11,12 +11,12 @@
 
 struct type_ops {
 	const char *word; /* for the manual */
-	int (*parse)(const struct param *p, void *field, const char *value,
-	    struct buf *why);
-	int (*format)(
-	    const struct param *p, const void *field, struct buf *out);
-	bool text; /* the field is a string that conf owns */
+	param_parse_fn *parse;
+	param_format_fn *format;
+	bool text;         /* the field is a string that conf owns */
+	const char *chars; /* of a text, beside letters and digits */
 };
+static const struct type_ops types[PARAM_NTYPES];
 
 static int
 wrong(struct buf *why, const char *text)
@@ -232,13 +232,13 @@ param_set_text(
 }
 
 static int
-parse_chars(const struct param *p, void *field, const char *value,
-    const char *others, struct buf *why)
+parse_chars(
+    const struct param *p, void *field, const char *value, struct buf *why)
 {
 	int r = check_length(p, value, why);
 
 	if (r == 0)
-		r = param_check_chars(value, others, why);
+		r = param_check_chars(value, types[p->type].chars, why);
 	return r < 0 ? r : param_store_text(field, value);
 }
 
@@ -249,7 +249,7 @@ parse_host_name(
 	char ascii[CONF_HOST_SIZE];
 	int r = param_host_to_ascii(&value, ascii, why);
 
-	return r < 0 ? r : parse_chars(p, field, value, ".-_:[]", why);
+	return r < 0 ? r : parse_chars(p, field, value, why);
 }
 
 static int
@@ -272,13 +272,6 @@ parse_host(
 	return r;
 }
 
-static int
-parse_user(
-    const struct param *p, void *field, const char *value, struct buf *why)
-{
-	return parse_chars(p, field, value, "._-", why);
-}
-
 /* One plain address, with a domain or without. */
 static int
 parse_address(
@@ -290,14 +283,7 @@ parse_address(
 		return wrong(why, "must be name or name@domain");
 	if (at != NULL && (at[1] == '\0' || at[1] == '.' || at[1] == '-'))
 		return wrong(why, "has no domain behind the @");
-	return parse_chars(p, field, value, "._+=-@", why);
-}
-
-static int
-parse_instance(
-    const struct param *p, void *field, const char *value, struct buf *why)
-{
-	return parse_chars(p, field, value, "_-", why);
+	return parse_chars(p, field, value, why);
 }
 
 static int
@@ -361,13 +347,6 @@ parse_maildir(
 	return r < 0 ? r : param_store_text(field, value);
 }
 
-static int
-parse_users(
-    const struct param *p, void *field, const char *value, struct buf *why)
-{
-	return parse_chars(p, field, value, "._- ,", why);
-}
-
 /* ---- writing ---- */
 
 static int
@@ -423,49 +402,55 @@ format_bool(const struct param *p UNUSED, const void *field, struct buf *out)
 	return buf_add_str(out, *(const bool *)field ? "yes" : "no");
 }
 
+/* A text in the field itself. */
+static int
+format_fixed(const struct param *p UNUSED, const void *field, struct buf *out)
+{
+	return buf_add_str(out, field);
+}
+
 static int
 format_text(const struct param *p UNUSED, const void *field, struct buf *out)
 {
 	return buf_add_str(out, *(char *const *)field);
 }
 
+/* clang-format off */
+#define VALUE(type, word, parse, format) \
+	[PARAM_##type] = { word, parse, format, false, NULL }
+#define TEXT(type, word, parse, chars) \
+	[PARAM_##type] = { word, parse, format_text, true, chars }
 static const struct type_ops types[PARAM_NTYPES] = {
-	[PARAM_U32] = { "number", parse_u32, format_u32, false },
-	[PARAM_U64] = { "number", parse_u64, format_u64, false },
-	[PARAM_SIZE] = { "size", parse_size, format_size, false },
-	[PARAM_DURATION] = { "time", parse_duration, format_duration, false },
-	[PARAM_PERCENT] = { "percent", parse_percent, format_percent, false },
-	[PARAM_DECIMAL] = { "decimal", parse_decimal, format_decimal, false },
-	[PARAM_FEEDBACK] = { "feedback", parse_feedback, format_feedback,
-	    false },
-	[PARAM_BOOL] = { "yes or no", parse_bool, format_bool, false },
-	[PARAM_WORD] = { "word", word_parse, format_text, true },
-	[PARAM_CHOICE] = { "word", choice_parse, choice_format, false },
-	[PARAM_PATH] = { "path", parse_path, format_text, true },
-	[PARAM_DIR] = { "path", parse_path, format_text, true },
-	[PARAM_HOST] = { "host name", parse_host, format_text, true },
-	[PARAM_DOMAINS] = { "domains", domains_parse, format_text, true },
-	[PARAM_NEXTHOP] = { "next hop", relay_parse, format_text, true },
-	[PARAM_USER] = { "name", parse_user, format_text, true },
-	[PARAM_ADDRESS] = { "address", parse_address, format_text, true },
-	[PARAM_USERS] = { "names", parse_users, format_text, true },
-	[PARAM_INSTANCE] = { "name", parse_instance, format_text, true },
-	[PARAM_FORWARD] = { "path", parse_forward, format_text, true },
-	[PARAM_MAILDIR] = { "path", parse_maildir, format_text, true },
-	[PARAM_SOURCE4] = { "address", source4_parse, source_format, false },
-	[PARAM_SOURCE6] = { "address", source6_parse, source_format, false },
-	[PARAM_HELO] = { "host name", helo_parse, helo_format, false },
-	[PARAM_TRANSPORTS] = { "list", transports_parse, transports_format,
-	    false },
-	[PARAM_EIGHT] = { "word", eight_parse, eight_format, false },
-	[PARAM_KEYWORDS] = { "keywords", keywords_parse, keywords_format,
-	    false },
-	[PARAM_MECHANISMS] = { "mechanisms", mechanisms_parse,
-	    mechanisms_format, false },
-	[PARAM_LOOKUP] = { "words", lookup_parse, lookup_format, false },
-	[PARAM_FALLBACK] = { "next hops", fallback_parse, fallback_format,
-	    false },
+	VALUE(U32, "number", parse_u32, format_u32),
+	VALUE(U64, "number", parse_u64, format_u64),
+	VALUE(SIZE, "size", parse_size, format_size),
+	VALUE(DURATION, "time", parse_duration, format_duration),
+	VALUE(PERCENT, "percent", parse_percent, format_percent),
+	VALUE(DECIMAL, "decimal", parse_decimal, format_decimal),
+	VALUE(FEEDBACK, "feedback", parse_feedback, format_feedback),
+	VALUE(BOOL, "yes or no", parse_bool, format_bool),
+	TEXT(WORD, "word", word_parse, NULL),
+	VALUE(CHOICE, "word", choice_parse, choice_format),
+	TEXT(PATH, "path", parse_path, NULL),
+	TEXT(DIR, "path", parse_path, NULL),
+	TEXT(HOST, "host name", parse_host, ".-_:[]"),
+	TEXT(DOMAINS, "domains", domains_parse, NULL),
+	TEXT(NEXTHOP, "next hop", relay_parse, NULL),
+	TEXT(USER, "name", parse_chars, "._-"),
+	TEXT(ADDRESS, "address", parse_address, "._+=-@"),
+	TEXT(USERS, "names", parse_chars, "._- ,"),
+	TEXT(INSTANCE, "name", parse_chars, "_-"),
+	TEXT(FORWARD, "path", parse_forward, NULL),
+	TEXT(MAILDIR, "path", parse_maildir, NULL),
+	VALUE(SOURCE4, "address", source4_parse, format_fixed),
+	VALUE(SOURCE6, "address", source6_parse, format_fixed),
+	VALUE(HELO, "host name", helo_parse, format_fixed),
+	VALUE(TRANSPORTS, "list", transports_parse, transports_format),
+	VALUE(KEYWORDS, "keywords", keywords_parse, keywords_format),
+	VALUE(MECHANISMS, "mechanisms", mechanisms_parse, mechanisms_format),
+	VALUE(FALLBACK, "next hops", fallback_parse, format_fixed),
 };
+/* clang-format on */
 
 int
 param_set(const struct param *p, void *base, const char *value, struct buf *why)

@@ -4,21 +4,32 @@
 #include <errno.h>
 #include <string.h>
 
-/* The place of value in the list of words. */
+#include "base/text.h"
+
+/* The place of value in the list of words. A value of several words has commas
+ * between them in the list, and commas or blanks where it is set. */
 static int
 find_word(const struct param *p, const char *value, struct buf *why)
 {
-	size_t len = strlen(value), n;
+	struct buf joined = { 0 };
 	const char *w;
-	int r, place = 0;
+	size_t n;
+	int r = 0, place = 0;
 
-	for (w = p->min; *w != '\0'; w += n + (w[n] == ' '), place++) {
+	while (r == 0 && (w = text_next_word(&value, &n)) != NULL)
+		r = buf_printf(
+		    &joined, "%s%.*s", joined.len > 0 ? "," : "", (int)n, w);
+	for (w = p->min; r == 0 && *w != '\0'; w += n + (w[n] == ' ')) {
 		n = strcspn(w, " ");
-		if (n == len && memcmp(w, value, n) == 0)
-			return place;
+		if (n == joined.len && memcmp(w, buf_str(&joined), n) == 0)
+			break;
+		place++;
 	}
-	r = buf_printf(why, "must be one of: %s", p->min);
-	return r < 0 ? r : -EINVAL;
+	buf_done(&joined);
+	if (r == 0 && *w == '\0')
+		r = buf_printf(why, "must be one of: %s", p->min) < 0 ? -ENOMEM
+								      : -EINVAL;
+	return r < 0 ? r : place;
 }
 
 int

@@ -133,7 +133,7 @@ settings_apply(
 	settings->ways = ways_of[t->host_lookup];
 	memcpy(settings->fallback, t->fallback_relay.text,
 	    sizeof(settings->fallback));
-	settings->eight = t->eight;
+	settings->eight = (enum conf_eight)t->eight;
 	settings->chunking = t->chunking;
 	settings->ignored = t->ehlo_ignored;
 	settings->protection.level = (enum tls_level)t->tls_level;

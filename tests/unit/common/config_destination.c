@@ -237,9 +237,9 @@ Test(config_destination, how_hosts_are_found)
 	} rows[] = {
 		{ "dns", "dns" },
 		{ "native", "native" },
-		{ "dns, native", "dns, native" },
-		{ "dns native", "dns, native" },
-		{ " native ,dns", "native, dns" },
+		{ "dns, native", "dns,native" },
+		{ "dns native", "dns,native" },
+		{ " native ,dns", "native,dns" },
 		{ "", NULL },
 		{ "dns, dns", NULL },
 		{ "dns, native, dns", NULL },
@@ -260,7 +260,7 @@ Test(config_destination, how_hosts_are_found)
 		if (rows[i].want == NULL) {
 			cr_expect_eq(r, -EINVAL, "%s", rows[i].value);
 			cr_expect_not_null(strstr(
-			    buf_str(&error), "must be dns, native, or both"));
+			    buf_str(&error), "must be one of: dns native "));
 		} else {
 			cr_assert_eq(r, 0, "%s", buf_str(&error));
 			cr_expect_eq(

@@ -16,8 +16,8 @@ Test(config_esmtp, extensions_of_servers)
 		{ "smtp_8bit_conversion = refuse", "refuse" },
 		{ "smtp_8bit_conversion = as-is", "as-is" },
 		{ "smtp_8bit_conversion = AS-IS",
-		    "c:1: smtp_8bit_conversion: must be quoted-printable, "
-		    "refuse or as-is" },
+		    "c:1: smtp_8bit_conversion: must be one of: "
+		    "quoted-printable refuse as-is" },
 		{ "smtp_discard_ehlo_keywords = ", "" },
 		{ "smtp_discard_ehlo_keywords = DSN, size pipelining",
 		    "pipelining size dsn" },
