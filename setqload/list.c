@@ -9,13 +9,12 @@
 
 /* ---- for people ---- */
 
-/* Appends `before`, the text and a line end; nothing for an empty text. */
+/* Ends the line that a function of ipc/page_text.h has added behind `start`, if
+ * any. */
 static int
-add_line(const char *before, const struct buf *text, struct buf *out)
+end_line(int r, size_t start, struct buf *out)
 {
-	return text->len == 0
-	    ? 0
-	    : buf_printf(out, "%s%s\n", before, buf_str(text));
+	return r < 0 || out->len == start ? r : buf_add_char(out, '\n');
 }
 
 static int
@@ -46,7 +45,6 @@ static int
 tell_queue(
     const struct list_view *v, const struct sched_row *row, struct buf *out)
 {
-	struct buf load = { 0 };
 	char before[24];
 	int r;
 
@@ -54,48 +52,12 @@ tell_queue(
 		return 0;
 	snprintf(before, sizeof(before), "queue %" PRIu32 ": ", row->queue);
 	r = tell_state(v, row, before, out);
+	if (r < 0 || !page_is_load_manual(row, v->now_mono))
+		return r;
+	r = buf_add_str(out, before);
 	if (r == 0)
-		r = page_text_load(row, v->now_mono, &load);
-	if (r == 0)
-		r = add_line(before, &load, out);
-	buf_done(&load);
-	return r;
-}
-
-static int
-tell_count(const struct list_view *v, struct buf *out)
-{
-	struct buf text = { 0 };
-	int r = page_text_count(v->page, v->now_mono, &text);
-
-	if (r == 0)
-		r = add_line("", &text, out);
-	buf_done(&text);
-	return r;
-}
-
-static int
-tell_conf(const struct list_view *v, struct buf *out)
-{
-	struct buf text = { 0 };
-	int r = page_text_conf(v->page, &text);
-
-	if (r == 0)
-		r = add_line("", &text, out);
-	buf_done(&text);
-	return r;
-}
-
-static int
-tell_change(const struct list_view *v, struct buf *out)
-{
-	struct buf text = { 0 };
-	int r = page_text_change(v->page, v->now_wall, &text);
-
-	if (r == 0)
-		r = add_line("", &text, out);
-	buf_done(&text);
-	return r;
+		r = page_text_load(row, v->now_mono, out);
+	return r < 0 ? r : buf_add_char(out, '\n');
 }
 
 static int
@@ -112,147 +74,157 @@ tell_summary(const struct sched_page *p, struct buf *out)
 int
 list_text(const struct list_view *v, struct buf *out)
 {
-	size_t start, i;
+	size_t start, queues, i;
 	int r = tell_summary(v->page, out);
 
-	start = out->len;
+	queues = out->len;
 	for (i = 0; r == 0 && i < PAGE_QUEUES_MAX; i++)
 		r = tell_queue(v, &v->page->rows[i], out);
+	start = out->len;
 	if (r == 0)
-		r = tell_count(v, out);
-	if (r == 0 && out->len == start)
+		r = end_line(
+		    page_text_count(v->page, v->now_mono, out), start, out);
+	if (r == 0 && out->len == queues)
 		r = buf_add_str(out, "nothing is set by hand\n");
+	start = out->len;
 	if (r == 0)
-		r = tell_conf(v, out);
-	return r < 0 ? r : tell_change(v, out);
+		r = end_line(page_text_conf(v->page, out), start, out);
+	start = out->len;
+	return r < 0
+	    ? r
+	    : end_line(page_text_change(v->page, v->now_wall, out), start, out);
 }
 
 /* ---- for programs ---- */
 
+/* A member of an object. */
+struct member {
+	const char *name;
+	enum {
+		MEMBER_NUMBER,
+		MEMBER_BOOL,
+		MEMBER_LEFT, /* seconds; 0: null, which is none, or for ever */
+	} kind;
+	uint64_t value;
+	const char *text; /* NULL: none */
+};
+#define NUMBER(name, value)                      \
+	{                                        \
+		name, MEMBER_NUMBER, value, NULL \
+	}
+#define BOOL(name, value)                      \
+	{                                      \
+		name, MEMBER_BOOL, value, NULL \
+	}
+#define TEXT(name, text)                     \
+	{                                    \
+		name, MEMBER_NUMBER, 0, text \
+	}
+#define LEFT(name, until, now)                            \
+	{                                                 \
+		name, MEMBER_LEFT, left(until, now), NULL \
+	}
+
+/* Seconds and one more; 0: there is no end. */
+static uint64_t
+left(usec_t until, usec_t now)
+{
+	return until == 0
+	    ? 0
+	    : (uint64_t)(page_time_left(until, now) / USEC_PER_SEC) + 1;
+}
+
 /* Cleaned text has no control characters: two are left to be escaped. */
 static int
-add_string(const char *name, const char *value, struct buf *out)
+add_string(const char *value, struct buf *out)
 {
 	struct buf clean = { 0 };
 	int r = text_clean(&clean, value, strlen(value), SIZE_MAX);
-	size_t i;
 
 	if (r == 0)
-		r = buf_printf(out, ",\"%s\":\"", name);
-	for (i = 0; r == 0 && i < clean.len; i++) {
-		if (clean.data[i] == '"' || clean.data[i] == '\\')
-			r = buf_add_char(out, '\\');
-		if (r == 0)
-			r = buf_add_char(out, clean.data[i]);
-	}
+		r = buf_add_quoted(out, buf_str(&clean), clean.len);
 	buf_done(&clean);
-	return r < 0 ? r : buf_add_char(out, '"');
+	return r;
 }
 
 static int
-add_bool(const char *name, bool value, struct buf *out)
+add_value(const struct member *m, struct buf *out)
 {
-	return buf_printf(out, ",\"%s\":%s", name, value ? "true" : "false");
+	if (m->text != NULL)
+		return add_string(m->text, out);
+	if (m->kind == MEMBER_BOOL)
+		return buf_add_str(out, m->value != 0 ? "true" : "false");
+	if (m->kind == MEMBER_LEFT && m->value == 0)
+		return buf_add_str(out, "null");
+	return buf_printf(out, "%" PRIu64, m->value - (m->kind == MEMBER_LEFT));
 }
 
 static int
-add_number(const char *name, uint64_t value, struct buf *out)
+add_object(const struct member *members, size_t n, struct buf *out)
 {
-	return buf_printf(out, ",\"%s\":%" PRIu64, name, value);
-}
+	size_t i;
+	int r = 0;
 
-/* Seconds; null: none, or for ever. */
-static int
-add_left(const char *name, usec_t until, usec_t now, struct buf *out)
-{
-	if (until == 0)
-		return buf_printf(out, ",\"%s\":null", name);
-	return add_number(
-	    name, (uint64_t)(page_time_left(until, now) / USEC_PER_SEC), out);
+	for (i = 0; r == 0 && i < n; i++) {
+		r = buf_printf(
+		    out, "%s\"%s\":", i == 0 ? "{" : ",", members[i].name);
+		if (r == 0)
+			r = add_value(&members[i], out);
+	}
+	return r < 0 ? r : buf_add_str(out, "}\n");
 }
 
 static int
 print_instance(const struct list_view *v, struct buf *out)
 {
 	const struct sched_page *p = v->page;
-	int r = buf_printf(out, "{\"open\":%" PRIu32, p->qcount);
+	const struct member members[] = {
+		NUMBER("open", p->qcount),
+		NUMBER("count_min", p->queue_count),
+		NUMBER("count_max", p->queue_max),
+		BOOL("dynamic", p->dynamic != 0),
+		NUMBER("mean_load", p->mean_load_pct),
+		NUMBER("threshold", p->threshold_pct),
+		NUMBER("count_by_hand", p->held_count),
+		LEFT("count_left", p->held_until_mono, v->now_mono),
+		NUMBER("changes", p->changes),
+		LEFT("change_age", p->change_wall == 0 ? 0 : v->now_wall,
+		    p->change_wall),
+		TEXT("change", p->change),
+		TEXT("conf_error", p->conf_error),
+	};
 
-	if (r == 0)
-		r = add_number("count_min", p->queue_count, out);
-	if (r == 0)
-		r = add_number("count_max", p->queue_max, out);
-	if (r == 0)
-		r = add_bool("dynamic", p->dynamic != 0, out);
-	if (r == 0)
-		r = add_number("mean_load", p->mean_load_pct, out);
-	if (r == 0)
-		r = add_number("threshold", p->threshold_pct, out);
-	if (r == 0)
-		r = add_number("count_by_hand", p->held_count, out);
-	if (r == 0)
-		r = add_left(
-		    "count_left", p->held_until_mono, v->now_mono, out);
-	if (r == 0)
-		r = add_number("changes", p->changes, out);
-	if (r == 0)
-		r = add_left("change_age",
-		    p->change_wall == 0 ? 0 : v->now_wall, p->change_wall, out);
-	if (r == 0)
-		r = add_string("change", p->change, out);
-	if (r == 0)
-		r = add_string("conf_error", p->conf_error, out);
-	return r < 0 ? r : buf_add_str(out, "}\n");
+	return add_object(members, ARRAY_LEN(members), out);
 }
 
 static int
 print_queue(
     const struct list_view *v, const struct sched_row *row, struct buf *out)
 {
-	int r = buf_printf(out, "{\"queue\":%" PRIu32, row->queue);
-
-	if (r == 0)
-		r = add_string("state", queue_state_name(row->state), out);
-	if (r == 0)
-		r = add_bool("by_hand",
-		    (row->flags & (SCHED_ROW_OVERRIDE | SCHED_ROW_ALSO_HAND)) !=
-			0,
-		    out);
-	if (r == 0)
-		r = add_bool(
-		    "giving", (row->flags & SCHED_ROW_EVACUATING) != 0, out);
-	if (r == 0)
-		r = add_left("left", row->until_mono, v->now_mono, out);
-	if (r == 0)
-		r = add_string("reason", row->reason, out);
-	if (r == 0)
-		r = add_number("load", row->load_pct, out);
-	if (r == 0)
-		r = add_bool(
-		    "load_by_hand", page_is_load_manual(row, v->now_mono), out);
-	if (r == 0)
-		r = add_left("load_left",
-		    page_is_load_manual(row, v->now_mono)
-			? row->manual_until_mono
-			: 0,
-		    v->now_mono, out);
-	if (r == 0)
-		r = add_number("restarts", row->restarts, out);
-	if (r == 0)
-		r = add_bool(
-		    "silent", (row->flags & SCHED_ROW_SILENT) != 0, out);
-	if (r == 0)
-		r = add_bool("late", (row->flags & SCHED_ROW_LATE) != 0, out);
-	if (r == 0)
-		r = add_bool("full", (row->flags & SCHED_ROW_FULL) != 0, out);
-	if (r == 0)
-		r = add_bool(
-		    "read_only", (row->flags & SCHED_ROW_READ_ONLY) != 0, out);
-	if (r == 0)
-		r = add_bool("fault",
+	const bool manual = page_is_load_manual(row, v->now_mono);
+	const uint32_t by_hand = SCHED_ROW_OVERRIDE | SCHED_ROW_ALSO_HAND;
+	const struct member members[] = {
+		NUMBER("queue", row->queue),
+		TEXT("state", queue_state_name(row->state)),
+		BOOL("by_hand", (row->flags & by_hand) != 0),
+		BOOL("giving", (row->flags & SCHED_ROW_EVACUATING) != 0),
+		LEFT("left", row->until_mono, v->now_mono),
+		TEXT("reason", row->reason),
+		NUMBER("load", row->load_pct),
+		BOOL("load_by_hand", manual),
+		LEFT("load_left", manual ? row->manual_until_mono : 0,
+		    v->now_mono),
+		NUMBER("restarts", row->restarts),
+		BOOL("silent", (row->flags & SCHED_ROW_SILENT) != 0),
+		BOOL("late", (row->flags & SCHED_ROW_LATE) != 0),
+		BOOL("full", (row->flags & SCHED_ROW_FULL) != 0),
+		BOOL("read_only", (row->flags & SCHED_ROW_READ_ONLY) != 0),
+		BOOL("fault",
 		    row->state == QUEUE_STATE_DISABLED &&
-			(row->flags & SCHED_ROW_OVERRIDE) == 0,
-		    out);
-	return r < 0 ? r : buf_add_str(out, "}\n");
+			(row->flags & SCHED_ROW_OVERRIDE) == 0),
+	};
+
+	return add_object(members, ARRAY_LEN(members), out);
 }
 
 int

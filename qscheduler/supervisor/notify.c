@@ -1,6 +1,6 @@
 #include "qscheduler/supervisor/supervisor.h"
 
-#include <inttypes.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -66,64 +66,29 @@ notify_done(struct notify *n)
 	io_close(&n->ready_fd);
 }
 
-static void
-tell(const struct notify *n, const char *text)
-{
-	if (n->sock >= 0)
-		(void)sendto(n->sock, text, strlen(text),
-		    MSG_NOSIGNAL | MSG_DONTWAIT,
-		    (const struct sockaddr *)&n->to, n->to_len);
-}
-
 void
-notify_starting(const struct notify *n, usec_t limit)
+notify_tell(const struct notify *n, const char *format, ...)
 {
-	char text[64];
+	char text[640];
+	va_list args;
 
-	snprintf(text, sizeof(text), "EXTEND_TIMEOUT_USEC=%" PRId64, limit);
-	tell(n, text);
+	if (n->sock < 0)
+		return;
+	va_start(args, format);
+	(void)vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	(void)sendto(n->sock, text, strlen(text), MSG_NOSIGNAL | MSG_DONTWAIT,
+	    (const struct sockaddr *)&n->to, n->to_len);
 }
 
 void
 notify_ready(struct notify *n, const char *status)
 {
-	char text[640];
-
-	snprintf(text, sizeof(text), "READY=1\nSTATUS=%s\nMAINPID=%ld", status,
-	    (long)getpid());
-	tell(n, text);
+	notify_tell(
+	    n, "READY=1\nSTATUS=%s\nMAINPID=%ld", status, (long)getpid());
 	if (n->ready_fd >= 0)
 		(void)io_write_all(n->ready_fd, "\n", 1);
 	io_close(&n->ready_fd);
-}
-
-void
-notify_status(const struct notify *n, const char *status)
-{
-	char text[640];
-
-	snprintf(text, sizeof(text), "STATUS=%s", status);
-	tell(n, text);
-}
-
-void
-notify_reloading(const struct notify *n, usec_t now)
-{
-	char text[128];
-
-	snprintf(
-	    text, sizeof(text), "RELOADING=1\nMONOTONIC_USEC=%" PRId64, now);
-	tell(n, text);
-}
-
-void
-notify_stopping(const struct notify *n, usec_t limit)
-{
-	char text[128];
-
-	snprintf(text, sizeof(text), "STOPPING=1\nEXTEND_TIMEOUT_USEC=%" PRId64,
-	    limit);
-	tell(n, text);
 }
 
 void
@@ -132,5 +97,5 @@ notify_alive(struct notify *n, usec_t now)
 	if (n->alive_every == USEC_NEVER || now + EVERY_TICK < n->alive_at)
 		return; /* the next call is early enough */
 	n->alive_at = now + n->alive_every;
-	tell(n, "WATCHDOG=1");
+	notify_tell(n, "WATCHDOG=1");
 }

@@ -4,6 +4,7 @@
 #include "qscheduler/supervisor/supervisor.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -255,7 +256,8 @@ begin(struct super *s)
 	/* A start that is not ready yet must not be told ready. */
 	s->reload_told = s->ready;
 	if (s->ready)
-		notify_reloading(&s->notify, clock_mono());
+		notify_tell(&s->notify, "RELOADING=1\nMONOTONIC_USEC=%" PRId64,
+		    clock_mono());
 }
 
 void

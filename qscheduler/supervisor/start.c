@@ -247,7 +247,7 @@ open_all(struct super *s)
 	if (r == 0)
 		r = services_open(s);
 	if (r == 0) {
-		notify_starting(&s->notify,
+		notify_tell(&s->notify, "EXTEND_TIMEOUT_USEC=%" PRId64,
 		    2 * s->instance.conf->disk_time_limit + START_GRACE);
 		r = inventory(&s->queues);
 	}

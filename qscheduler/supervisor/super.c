@@ -99,7 +99,8 @@ super_stop(struct super *s)
 	s->stop_deadline = now + s->instance.conf->stop_time_limit +
 	    (services ? SERVICES_FIRST : 0) + FOLLOW_LIMIT + STOP_GRACE;
 	log_info("stopping");
-	notify_stopping(&s->notify, s->stop_deadline - now + STOP_GRACE);
+	notify_tell(&s->notify, "STOPPING=1\nEXTEND_TIMEOUT_USEC=%" PRId64,
+	    s->stop_deadline - now + STOP_GRACE);
 	group_leave(&s->services.group);
 	stop_progress(s);
 }
@@ -153,7 +154,7 @@ tell_status(struct super *s, usec_t now)
 	status_make(s, now, status, sizeof(status));
 	if (strcmp(status, s->status) != 0) {
 		memcpy(s->status, status, sizeof(status));
-		notify_status(&s->notify, status);
+		notify_tell(&s->notify, "STATUS=%s", status);
 	}
 }
 

@@ -347,13 +347,9 @@ struct notify {
 /* Reads NOTIFY_SOCKET, WATCHDOG_USEC and WATCHDOG_PID. */
 void notify_init(struct notify *n, int ready_fd);
 void notify_done(struct notify *n);
-/* The start may take so long from now on. */
-void notify_starting(const struct notify *n, usec_t limit);
+/* Lines "NAME=value". */
+void notify_tell(const struct notify *n, const char *format, ...) PRINTF(2, 3);
 void notify_ready(struct notify *n, const char *status);
-void notify_status(const struct notify *n, const char *status);
-void notify_reloading(const struct notify *n, usec_t now);
-/* The stop may take so long, whatever the manager has been told before. */
-void notify_stopping(const struct notify *n, usec_t limit);
 /* Once in EVERY_TICK: says so at least four times in the time of the watchdog,
  * also where calls come a little early. */
 void notify_alive(struct notify *n, usec_t now);

@@ -43,13 +43,13 @@ talk_to(const char *name)
 	setenv("NOTIFY_SOCKET", name, 1);
 	setenv("WATCHDOG_USEC", "30000000", 1);
 	notify_init(&n, -1);
-	notify_starting(&n, 50000000);
+	notify_tell(&n, "EXTEND_TIMEOUT_USEC=%d", 50000000);
 	cr_expect_str_eq(heard(fd), "EXTEND_TIMEOUT_USEC=50000000");
 	notify_ready(&n, "2 queues");
 	cr_expect(strstr(heard(fd), "READY=1\nSTATUS=2 queues\n") != NULL);
-	notify_status(&n, "fine");
+	notify_tell(&n, "STATUS=%s", "fine");
 	cr_expect_str_eq(heard(fd), "STATUS=fine");
-	notify_reloading(&n, 42);
+	notify_tell(&n, "RELOADING=1\nMONOTONIC_USEC=%d", 42);
 	cr_expect_str_eq(heard(fd), "RELOADING=1\nMONOTONIC_USEC=42");
 	notify_alive(&n, 1000);
 	cr_expect_str_eq(heard(fd), "WATCHDOG=1");
@@ -57,7 +57,7 @@ talk_to(const char *name)
 	cr_expect_str_eq(heard(fd), "", "a call in a second is early enough");
 	notify_alive(&n, 1000 + 6500000);
 	cr_expect_str_eq(heard(fd), "WATCHDOG=1", "it would be too late");
-	notify_stopping(&n, 35000000);
+	notify_tell(&n, "STOPPING=1\nEXTEND_TIMEOUT_USEC=%d", 35000000);
 	cr_expect_str_eq(heard(fd), "STOPPING=1\nEXTEND_TIMEOUT_USEC=35000000");
 	notify_done(&n);
 	close(fd);
@@ -140,7 +140,7 @@ Test(notify, a_full_socket_does_not_block)
 	setenv("NOTIFY_SOCKET", name, 1);
 	notify_init(&n, -1);
 	for (i = 0; i < 100000; i++)
-		notify_status(&n, "again");
+		notify_tell(&n, "STATUS=%s", "again");
 	notify_done(&n);
 	close(fd);
 }
