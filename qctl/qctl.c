@@ -37,11 +37,11 @@ static int
 show_help(struct task *t)
 {
 	const struct options *o = &t->options;
-	struct out out = { 0 };
-	int r = face_help(o->program, &out.text);
+	struct buf out = { 0 };
+	int r = face_help(o->program, &out);
 
 	if (r == -ENOENT)
-		r = options_help(&out.text);
+		r = options_help(&out);
 	return task_put(o, r, &out);
 }
 

@@ -289,7 +289,7 @@ static int
 print_total(const struct task *t, const struct worker_totals *totals)
 {
 	const struct options *o = &t->options;
-	struct out text = { 0 };
+	struct buf text = { 0 };
 	int r = 0;
 
 	if (o->verb == VERB_SHAPE)
@@ -300,7 +300,7 @@ print_total(const struct task *t, const struct worker_totals *totals)
 		list_total(totals, &text);
 	else if (is_for_people(o) && o->select.nids == 0 &&
 	    totals->messages + totals->silent + totals->troubled == 0)
-		out_str(&text,
+		buf_add_str(&text,
 		    o->select.keys != 0 ? "No message fits\n"
 					: "Mail queue is empty\n");
 	return task_put(o, r, &text);

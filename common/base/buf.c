@@ -5,6 +5,20 @@
 #include <stdlib.h>
 #include <string.h>
 
+void
+buf_note(struct buf *b, int r)
+{
+	if (r < 0 && b->error == 0)
+		b->error = r;
+}
+
+static int
+fail(struct buf *b, int error)
+{
+	buf_note(b, error);
+	return error;
+}
+
 int
 buf_reserve(struct buf *b, size_t more)
 {
@@ -13,7 +27,7 @@ buf_reserve(struct buf *b, size_t more)
 
 	if (__builtin_add_overflow(b->len, more, &want) ||
 	    __builtin_add_overflow(want, 1, &want))
-		return -ENOMEM;
+		return fail(b, -ENOMEM);
 	if (want <= b->cap)
 		return 0;
 	cap = b->cap > SIZE_MAX / 2 ? want : b->cap * 2;
@@ -23,7 +37,7 @@ buf_reserve(struct buf *b, size_t more)
 		cap = 64;
 	data = realloc(b->data, cap);
 	if (data == NULL)
-		return -ENOMEM;
+		return fail(b, -ENOMEM);
 	b->data = data;
 	b->cap = cap;
 	b->data[b->len] = '\0';
@@ -66,7 +80,7 @@ buf_vprintf(struct buf *b, const char *fmt, va_list ap)
 	n = vsnprintf(NULL, 0, fmt, again);
 	va_end(again);
 	if (n < 0)
-		return -EINVAL;
+		return fail(b, -EINVAL);
 	r = buf_reserve(b, (size_t)n);
 	if (r < 0)
 		return r;
@@ -97,6 +111,7 @@ void
 buf_reset(struct buf *b)
 {
 	b->len = 0;
+	b->error = 0;
 	if (b->data != NULL)
 		b->data[0] = '\0';
 }

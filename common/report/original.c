@@ -174,34 +174,28 @@ charset_of(const struct report_facts *r, enum original_form form)
 						  : "; charset=unknown-8bit";
 }
 
-static int
-add_line(struct buf *out, const char *s, size_t len)
-{
-	int r = buf_add(out, s, len);
-
-	return r < 0 ? r : buf_add_char(out, '\n');
-}
-
-int
+void
 original_add(const struct report_facts *r, struct buf *out)
 {
 	const enum original_form form = (enum original_form)r->form;
 	const size_t len = forms[form].header ? header_len(r) : r->content_len;
 	size_t at = 0;
-	int error = buf_printf(out,
+
+	buf_printf(out,
 	    "Content-Description: Original message%s\n"
 	    "Content-Type: %s%s\n"
 	    "Content-Transfer-Encoding: %s\n\n",
 	    forms[form].header ? " headers" : "", forms[form].type,
 	    charset_of(r, form), forms[form].encoding);
-
-	while (error == 0 && at < len) {
+	while (at < len) {
 		struct line line = line_at(r->content, len, at);
 
-		error = form == ORIGINAL_HEADER_ENCODED
-		    ? quoted_line(out, line.text, line.len)
-		    : add_line(out, line.text, line.len);
+		if (form == ORIGINAL_HEADER_ENCODED)
+			quoted_line(out, line.text, line.len);
+		else {
+			buf_add(out, line.text, line.len);
+			buf_add_char(out, '\n');
+		}
 		at = line.next;
 	}
-	return error;
 }

@@ -46,71 +46,60 @@ prose_what(const struct report_facts *r)
 	    : kinds[r->kind].what;
 }
 
-static int
-    PRINTF(3, 4) say(struct buf *out, const char *indent, const char *fmt, ...)
+PRINTF(3, 4)
+static void
+say(struct buf *out, const char *indent, const char *fmt, ...)
 {
 	struct buf text = { 0 };
 	va_list ap;
-	int r;
 
 	va_start(ap, fmt);
-	r = buf_vprintf(&text, fmt, ap);
+	buf_note(out, buf_vprintf(&text, fmt, ap));
 	va_end(ap);
-	if (r == 0)
-		r = quoted_fill(out, indent, buf_str(&text));
+	quoted_fill(out, indent, buf_str(&text));
 	buf_done(&text);
-	return r;
 }
 
-static int
+static void
 say_blank(struct buf *out)
 {
-	return buf_add_char(out, '\n');
+	buf_add_char(out, '\n');
 }
 
-static int
+static void
 say_message(const struct report_facts *r, struct buf *out)
 {
 	char date[DATE_SIZE];
-	int e;
 
 	date_format(r->arrival_wall, date);
-	e = say(out, "", "The message: queue id %s, from <%s>, accepted on %s.",
+	say(out, "", "The message: queue id %s, from <%s>, accepted on %s.",
 	    r->id, r->sender, date);
-	if (e == 0 && r->kind == REPORT_DELAY && r->until_wall > 0) {
+	if (r->kind == REPORT_DELAY && r->until_wall > 0) {
 		date_format(r->until_wall, date);
-		e = say(out, "", "It is tried until %s.", date);
+		say(out, "", "It is tried until %s.", date);
 	}
-	return e;
 }
 
-int
+void
 prose_begin(const struct report_facts *r, struct buf *out)
 {
-	int e = buf_add_str(out,
+	buf_add_str(out,
 	    "Content-Description: Notification\n"
 	    "Content-Type: text/plain; charset=utf-8\n"
 	    "Content-Transfer-Encoding: quoted-printable\n\n");
-
-	if (e == 0)
-		e = say(
-		    out, "", "This is the mail system at host %s.", r->host);
-	if (e == 0)
-		e = say_blank(out);
-	if (e == 0)
-		e = say(out, "", "%s", prose_what(r));
-	if (e == 0 && r->mixed)
-		e = say(out, "",
+	say(out, "", "This is the mail system at host %s.", r->host);
+	say_blank(out);
+	say(out, "", "%s", prose_what(r));
+	if (r->mixed)
+		say(out, "",
 		    "Others below have it, which you asked to be told of: "
 		    "they say so.");
-	if (e == 0)
-		e = say_blank(out);
-	if (e == 0)
-		e = say_message(r, out);
-	return e < 0 ? e : say_blank(out);
+	say_blank(out);
+	say_message(r, out);
+	say_blank(out);
 }
 
-int
+void
 prose_rcpt(const struct report_rcpt *to, const char *written, struct buf *out)
 {
 	static const char *const became[REPORT_NACTIONS] = {
@@ -123,15 +112,15 @@ prose_rcpt(const struct report_rcpt *to, const char *written, struct buf *out)
 	};
 	const bool other =
 	    written[0] != '\0' && strcasecmp(written, to->address) != 0;
-	int e = say(out, "    ", "<%s>%s%s%s: %s%s%s%s%s", to->address,
+
+	say(out, "    ", "<%s>%s%s%s: %s%s%s%s%s", to->address,
 	    other ? " (sent to <" : "", other ? written : "", other ? ">)" : "",
 	    became[to->action], to->text, to->dsn[0] != '\0' ? " (status " : "",
 	    to->dsn, to->dsn[0] != '\0' ? ")" : "");
-
-	return e < 0 ? e : say_blank(out);
+	say_blank(out);
 }
 
-static int
+static void
 say_return(const struct report_facts *r, struct buf *out)
 {
 	const enum original_form form = (enum original_form)r->form;
@@ -139,53 +128,49 @@ say_return(const struct report_facts *r, struct buf *out)
 	    form == ORIGINAL_HEADER || form == ORIGINAL_HEADER_ENCODED;
 
 	if (header && r->whole)
-		return say(out, "",
+		say(out, "",
 		    "The header of the message is below; its content cannot "
 		    "be returned unchanged by mail.");
-	return say(out, "", "The %s below, behind the same facts for programs.",
-	    header ? "header of the message is" : "message is");
+	else
+		say(out, "",
+		    "The %s below, behind the same facts for programs.",
+		    header ? "header of the message is" : "message is");
 }
 
 /* A report has a bounded size. */
-static int
+static void
 say_more(const struct report_facts *r, struct buf *out)
 {
-	int e;
-
 	if (r->more == 0)
-		return 0;
-	e = r->kind == REPORT_DELAY
-	    ? say(out, "",
-		  "Recipients that wait as well, for whom this report has no "
-		  "room: %" PRIu32 ". The log of this system has them, under "
-		  "the queue id %s.",
-		  r->more, r->id)
-	    : say(out, "",
-		  "Recipients that further reports tell of: %" PRIu32 ".",
-		  r->more);
-	return e < 0 ? e : say_blank(out);
+		return;
+	if (r->kind == REPORT_DELAY)
+		say(out, "",
+		    "Recipients that wait as well, for whom this report has no "
+		    "room: %" PRIu32 ". The log of this system has them, under "
+		    "the queue id %s.",
+		    r->more, r->id);
+	else
+		say(out, "",
+		    "Recipients that further reports tell of: %" PRIu32 ".",
+		    r->more);
+	say_blank(out);
 }
 
-int
+void
 prose_end(const struct report_facts *r, struct buf *out)
 {
-	int e = say_more(r, out);
-
-	if (e == 0 && r->said > REPORT_SAID_MAX) {
-		e = say(out, "",
+	say_more(r, out);
+	if (r->said > REPORT_SAID_MAX) {
+		say(out, "",
 		    "Recipients that are not named here: %" PRIu32
 		    ". The part for programs has all of them.",
 		    r->said - REPORT_SAID_MAX);
-		if (e == 0)
-			e = say_blank(out);
+		say_blank(out);
 	}
-	if (e == 0)
-		e = say_return(r, out);
-	if (e == 0)
-		e = say_blank(out);
-	return e < 0 ? e
-		     : say(out, "",
-			   "For help write to postmaster of this system, and "
-			   "include this report; you may leave out your own "
-			   "text.");
+	say_return(r, out);
+	say_blank(out);
+	say(out, "",
+	    "For help write to postmaster of this system, and "
+	    "include this report; you may leave out your own "
+	    "text.");
 }

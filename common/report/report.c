@@ -36,10 +36,10 @@ make_boundary(struct report_facts *r)
 		strlen(r->boundary)) != NULL);
 }
 
-static int
+static void
 add_boundary(const struct report_facts *r, struct buf *out)
 {
-	return buf_printf(out, "\n--%s\n", r->boundary);
+	buf_printf(out, "\n--%s\n", r->boundary);
 }
 
 /* ---- the header ---- */
@@ -95,54 +95,42 @@ is_addr_spec(const char *s)
 }
 
 /* Another address stands in the words alone: the envelope has the recipient. */
-static int
+static void
 add_address(struct buf *out, const char *field, const char *display,
     const char *address, const char *otherwise)
 {
 	if (is_addr_spec(address))
-		return buf_printf(out, "%s: %s<%s>\n", field, display, address);
-	return buf_printf(out, "%s: %s\n", field, otherwise);
+		buf_printf(out, "%s: %s<%s>\n", field, display, address);
+	else
+		buf_printf(out, "%s: %s\n", field, otherwise);
 }
 
-static int
-add_message_id(const struct report_facts *r, struct buf *out)
-{
-	const size_t len = strlen(r->host);
-
-	return buf_printf(out, "Message-ID: <%.*s@%s>\n",
-	    (int)strcspn(r->boundary, "="), r->boundary,
-	    len <= HOST_MAX && is_dot_atom(r->host, len) ? r->host
-							 : "localhost");
-}
-
-static int
+static void
 add_header(const struct report_facts *r, struct buf *out)
 {
+	const size_t len = strlen(r->host);
 	char date[DATE_SIZE];
-	int e = add_address(out, "From", "Mail Delivery System ", r->from,
-	    "Mail Delivery System <MAILER-DAEMON@localhost>");
 
 	date_format(r->now_wall, date);
-	if (e == 0)
-		e = add_address(
-		    out, "To", "", r->to, "undisclosed-recipients:;");
-	if (e == 0)
-		e = buf_printf(
-		    out, "Subject: %s\nDate: %s\n", prose_subject(r), date);
-	if (e == 0)
-		e = add_message_id(r, out);
-	if (e == 0)
-		e = buf_printf(out,
-		    "Auto-Submitted: auto-replied\n"
-		    "MIME-Version: 1.0\n"
-		    "Content-Type: multipart/report;\n"
-		    "\treport-type=delivery-status;\n"
-		    "\tboundary=\"%s\"\n"
-		    "Content-Transfer-Encoding: %s\n"
-		    "\n"
-		    "This is a message in MIME format.\n",
-		    r->boundary, original_is_8bit(r) ? "8bit" : "7bit");
-	return e;
+	add_address(out, "From", "Mail Delivery System ", r->from,
+	    "Mail Delivery System <MAILER-DAEMON@localhost>");
+	add_address(out, "To", "", r->to, "undisclosed-recipients:;");
+	buf_printf(out,
+	    "Subject: %s\n"
+	    "Date: %s\n"
+	    "Message-ID: <%.*s@%s>\n"
+	    "Auto-Submitted: auto-replied\n"
+	    "MIME-Version: 1.0\n"
+	    "Content-Type: multipart/report;\n"
+	    "\treport-type=delivery-status;\n"
+	    "\tboundary=\"%s\"\n"
+	    "Content-Transfer-Encoding: %s\n"
+	    "\n"
+	    "This is a message in MIME format.\n",
+	    prose_subject(r), date, (int)strcspn(r->boundary, "="), r->boundary,
+	    len <= HOST_MAX && is_dot_atom(r->host, len) ? r->host
+							 : "localhost",
+	    r->boundary, original_is_8bit(r) ? "8bit" : "7bit");
 }
 
 /* ---- the parts ---- */
@@ -158,16 +146,14 @@ report_rcpts_limit(uint64_t size_limit)
 int
 report_begin(struct report_facts *r, struct buf *out)
 {
-	int e;
-
 	ASSERT(r->kind < REPORT_NKINDS);
 	r->said = 0;
 	r->form = (int)original_judge(r);
 	make_boundary(r);
-	e = add_header(r, out);
-	if (e == 0)
-		e = add_boundary(r, out);
-	return e < 0 ? e : prose_begin(r, out);
+	add_header(r, out);
+	add_boundary(r, out);
+	prose_begin(r, out);
+	return out->error;
 }
 
 /* A program or a mailbox of an alias. */
@@ -182,27 +168,21 @@ is_program(const char *address)
 }
 
 /* The address that was written, of a name of this host or of a list. "": it is
- * not known. */
-static int
-add_written(const struct report_rcpt *to, struct buf *written)
+ * not known. A program of an alias is shown as that: its command is of no use
+ * to the sender, and not for everybody to read. */
+static struct report_rcpt
+as_written(
+    const struct report_rcpt *to, struct buf *ret_written, struct buf *out)
 {
 	static const char type[] = "rfc822;";
-
-	return to->orcpt == NULL ||
-		strncasecmp(to->orcpt, type, sizeof(type) - 1) != 0
-	    ? 0
-	    : xtext_decode(written, to->orcpt + sizeof(type) - 1);
-}
-
-/* A program of an alias has the address that was written: its command is of no
- * use to the sender, and not for everybody to read. */
-static struct report_rcpt
-as_written(const struct report_rcpt *to, const struct buf *written)
-{
 	struct report_rcpt shown = *to;
 
-	if (written->len > 0 && is_program(to->address))
-		shown.address = buf_str(written);
+	if (to->orcpt != NULL &&
+	    strncasecmp(to->orcpt, type, sizeof(type) - 1) == 0)
+		xtext_decode(ret_written, to->orcpt + sizeof(type) - 1);
+	if (ret_written->len > 0 && is_program(to->address))
+		shown.address = buf_str(ret_written);
+	buf_note(out, ret_written->error);
 	return shown;
 }
 
@@ -212,52 +192,42 @@ report_say(
 {
 	struct report_rcpt shown;
 	struct buf written = { 0 };
-	int e;
 
 	ASSERT(to->action < REPORT_NACTIONS);
 	if (r->said++ >= REPORT_SAID_MAX)
 		return 0;
-	e = add_written(to, &written);
-	if (e == 0) {
-		shown = as_written(to, &written);
-		e = prose_rcpt(&shown, buf_str(&written), out);
-	}
+	shown = as_written(to, &written, out);
+	prose_rcpt(&shown, buf_str(&written), out);
 	buf_done(&written);
-	return e;
+	return out->error;
 }
 
 int
 report_middle(struct report_facts *r, struct buf *out)
 {
-	int e = prose_end(r, out);
-
-	if (e == 0)
-		e = add_boundary(r, out);
-	return e < 0 ? e : status_begin(r, out);
+	prose_end(r, out);
+	add_boundary(r, out);
+	status_begin(r, out);
+	return out->error;
 }
 
 int
 report_state(
     struct report_facts *r, const struct report_rcpt *to, struct buf *out)
 {
-	struct report_rcpt shown;
 	struct buf written = { 0 };
-	int e = add_written(to, &written);
+	const struct report_rcpt shown = as_written(to, &written, out);
 
-	if (e == 0) {
-		shown = as_written(to, &written);
-		e = status_rcpt(r, &shown, out);
-	}
+	status_rcpt(r, &shown, out);
 	buf_done(&written);
-	return e;
+	return out->error;
 }
 
 int
 report_end(struct report_facts *r, struct buf *out)
 {
-	int e = add_boundary(r, out);
-
-	if (e == 0)
-		e = original_add(r, out);
-	return e < 0 ? e : buf_printf(out, "\n--%s--\n", r->boundary);
+	add_boundary(r, out);
+	original_add(r, out);
+	buf_printf(out, "\n--%s--\n", r->boundary);
+	return out->error;
 }

@@ -1,6 +1,7 @@
 #include "report/parts.h"
 
 #include <ctype.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/date.h"
@@ -10,46 +11,38 @@
 
 /* ---- of the message ---- */
 
-static int
+static void
 field_date(struct buf *out, const char *name, usec_t wall)
 {
 	char date[DATE_SIZE];
 
 	date_format(wall, date);
-	return buf_printf(out, "%s: %s\n", name, date);
+	buf_printf(out, "%s: %s\n", name, date);
 }
 
-static int
+static void
 field_envid(struct buf *out, const char *xtext)
 {
 	struct buf id = { 0 };
-	int e = xtext_decode(&id, xtext);
 
-	if (e == 0)
-		e = field_text(
-		    out, "Original-Envelope-Id", buf_str(&id), id.len);
+	xtext_decode(&id, xtext);
+	field_text(out, "Original-Envelope-Id", buf_str(&id), id.len);
+	buf_note(out, id.error);
 	buf_done(&id);
-	return e;
 }
 
-int
+void
 status_begin(const struct report_facts *r, struct buf *out)
 {
-	int e = buf_add_str(out,
+	buf_add_str(out,
 	    "Content-Description: Delivery report\n"
 	    "Content-Type: message/delivery-status\n\n");
-
-	if (e == 0)
-		e = field_address(out, "Reporting-MTA", "dns", r->host);
-	if (e == 0 && r->envid != NULL && r->envid[0] != '\0')
-		e = field_envid(out, r->envid);
-	if (e == 0)
-		e = field_text(
-		    out, "X-Qscheduler-Queue-Id", r->id, strlen(r->id));
-	if (e == 0)
-		e = field_address(
-		    out, "X-Qscheduler-Sender", "rfc822", r->sender);
-	return e < 0 ? e : field_date(out, "Arrival-Date", r->arrival_wall);
+	field_address(out, "Reporting-MTA", "dns", r->host);
+	if (r->envid != NULL && r->envid[0] != '\0')
+		field_envid(out, r->envid);
+	field_text(out, "X-Qscheduler-Queue-Id", r->id, strlen(r->id));
+	field_address(out, "X-Qscheduler-Sender", "rfc822", r->sender);
+	field_date(out, "Arrival-Date", r->arrival_wall);
 }
 
 /* ---- of a recipient ---- */
@@ -86,14 +79,15 @@ is_status(const char *s, const char *classes)
 	return s != NULL && *s == '\0';
 }
 
-static int
+static void
 field_status(struct buf *out, const struct report_rcpt *to)
 {
 	const struct action *action = &actions[to->action];
 
 	if (is_status(to->dsn, action->may))
-		return buf_printf(out, "Status: %s\n", to->dsn);
-	return buf_printf(out, "Status: %c.0.0\n", action->class);
+		buf_printf(out, "Status: %s\n", to->dsn);
+	else
+		buf_printf(out, "Status: %c.0.0\n", action->class);
 }
 
 static bool
@@ -108,44 +102,38 @@ is_atom(const char *s, size_t len)
 }
 
 /* "rfc822;alice+2Bnews@example.org" as the sender's system wrote it. */
-static int
+static void
 field_orcpt(struct buf *out, const char *orcpt)
 {
 	const char *type_end = strchr(orcpt, ';');
 	const size_t len = type_end == NULL ? 0 : (size_t)(type_end - orcpt);
-	struct buf type = { 0 }, address = { 0 };
-	int e;
+	char type[TYPE_MAX + 1] = "unknown";
+	struct buf address = { 0 };
 
-	if (!is_atom(orcpt, len))
-		return field_address(
-		    out, "Original-Recipient", "unknown", orcpt);
-	e = buf_add(&type, orcpt, len);
-	if (e == 0)
-		e = xtext_decode(&address, type_end + 1);
-	if (e == 0)
-		e = field_address(out, "Original-Recipient", buf_str(&type),
-		    buf_str(&address));
-	buf_done(&type);
+	if (is_atom(orcpt, len)) {
+		snprintf(type, sizeof(type), "%.*s", (int)len, orcpt);
+		xtext_decode(&address, type_end + 1);
+	} else
+		buf_add_str(&address, orcpt);
+	field_address(out, "Original-Recipient", type, buf_str(&address));
+	buf_note(out, address.error);
 	buf_done(&address);
-	return e;
 }
 
 /* "mx.example.org[192.0.2.1]:25": the name, or the address alone. */
-static int
+static void
 field_remote(struct buf *out, const char *relay)
 {
 	const char *open = strchr(relay, '[');
 	struct buf name = { 0 };
-	int e;
 
 	if (open == NULL)
-		return 0;
-	e = buf_add(&name, relay,
+		return;
+	buf_add(&name, relay,
 	    open > relay ? (size_t)(open - relay) : strcspn(relay, "]") + 1);
-	if (e == 0)
-		e = field_address(out, "Remote-MTA", "dns", buf_str(&name));
+	field_address(out, "Remote-MTA", "dns", buf_str(&name));
+	buf_note(out, name.error);
 	buf_done(&name);
-	return e;
 }
 
 /* The reply of a server in a text such as
@@ -167,46 +155,36 @@ reply_in(const char *text, size_t *ret_len)
 	return reply;
 }
 
-static int
+static void
 field_diagnostic(struct buf *out, const struct report_rcpt *to)
 {
 	const bool remote = strchr(to->relay, '[') != NULL;
 	size_t len = strlen(to->text);
 	const char *reply = remote ? reply_in(to->text, &len) : NULL;
 	struct buf value = { 0 };
-	int e =
-	    buf_add_str(&value, reply != NULL ? "smtp; " : "X-Qscheduler; ");
 
-	if (e == 0)
-		e = buf_add(&value, reply != NULL ? reply : to->text, len);
-	if (e == 0)
-		e = field_text(out, "Diagnostic-Code", value.data, value.len);
+	buf_add_str(&value, reply != NULL ? "smtp; " : "X-Qscheduler; ");
+	buf_add(&value, reply != NULL ? reply : to->text, len);
+	field_text(out, "Diagnostic-Code", value.data, value.len);
+	buf_note(out, value.error);
 	buf_done(&value);
-	return e;
 }
 
-int
+void
 status_rcpt(
     const struct report_facts *r, const struct report_rcpt *to, struct buf *out)
 {
-	int e = buf_add_char(out, '\n');
-
-	if (e == 0 && to->orcpt != NULL && to->orcpt[0] != '\0')
-		e = field_orcpt(out, to->orcpt);
-	if (e == 0)
-		e = field_address(
-		    out, "Final-Recipient", "rfc822", to->address);
-	if (e == 0)
-		e = buf_printf(out, "Action: %s\n", actions[to->action].name);
-	if (e == 0)
-		e = field_status(out, to);
-	if (e == 0)
-		e = field_remote(out, to->relay);
-	if (e == 0 && to->text[0] != '\0')
-		e = field_diagnostic(out, to);
-	if (e == 0 && to->when_wall > 0)
-		e = field_date(out, "Last-Attempt-Date", to->when_wall);
-	if (e == 0 && to->action == REPORT_DELAYED && r->until_wall > 0)
-		e = field_date(out, "Will-Retry-Until", r->until_wall);
-	return e;
+	buf_add_char(out, '\n');
+	if (to->orcpt != NULL && to->orcpt[0] != '\0')
+		field_orcpt(out, to->orcpt);
+	field_address(out, "Final-Recipient", "rfc822", to->address);
+	buf_printf(out, "Action: %s\n", actions[to->action].name);
+	field_status(out, to);
+	field_remote(out, to->relay);
+	if (to->text[0] != '\0')
+		field_diagnostic(out, to);
+	if (to->when_wall > 0)
+		field_date(out, "Last-Attempt-Date", to->when_wall);
+	if (to->action == REPORT_DELAYED && r->until_wall > 0)
+		field_date(out, "Will-Retry-Until", r->until_wall);
 }

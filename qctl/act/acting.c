@@ -121,14 +121,14 @@ tell_pace(const struct task *t)
 	const usec_t span = pace_span(&t->options, t->ntargets);
 	const bool release =
 	    t->options.act == ACT_RELEASE || t->options.act == ACT_RELEASE_ALL;
-	struct out text = { 0 };
+	struct buf text = { 0 };
 
 	if (t->options.rate_count == 0 || t->ntargets == 0)
 		return 0;
-	out_span(&text, span);
+	num_add_span(&text, span);
 	task_tell(&t->options, "%zu message%s at this rate: the last in %s",
-	    t->ntargets, text_plural(t->ntargets), buf_str(&text.text));
-	out_done(&text);
+	    t->ntargets, text_plural(t->ntargets), buf_str(&text));
+	buf_done(&text);
 	if (!release || span <= t->backoff_max)
 		return 0;
 	task_tell(&t->options,

@@ -350,18 +350,18 @@ static void
 say_later(struct actor *a, const struct work *k, enum spool_act act)
 {
 	char id[QUEUE_ID_SIZE];
-	struct out text = { 0 };
+	struct buf text = { 0 };
 
 	queue_id_format(&k->target->id, id);
-	out_printf(&text,
+	buf_printf(&text,
 	    "%s: is being delivered now; it will be %s when that attempt ends, "
 	    "within ",
 	    id, act_past(act));
-	out_span(&text, a->t->delivery_max);
-	out_str(&text, " at most\n");
+	num_add_span(&text, a->t->delivery_max);
+	buf_add_str(&text, " at most\n");
 	(void)out_send(&text, a->w);
 	worker_message(a->w, 0);
-	out_done(&text);
+	buf_done(&text);
 }
 
 /* An act without a mark may be forgotten: only its move is its proof. */

@@ -127,20 +127,20 @@ static void
 tell(struct check *c, const struct place *p, const struct row *row,
     const char *why, const char *end)
 {
-	struct out line = { 0 };
+	struct buf line = { 0 };
 
-	out_printf(&line, "queue %u: %s%s", c->sp.queue,
+	buf_printf(&line, "queue %u: %s%s", c->sp.queue,
 	    spool_dirs[p->dir].name, p->leaf[0] == '\0' ? "" : "/");
 	out_clean(&line, p->leaf, 280);
-	out_printf(&line, ": %s", row->text);
+	buf_printf(&line, ": %s", row->text);
 	if (why != NULL)
-		out_printf(&line, " (%s)", why);
+		buf_printf(&line, " (%s)", why);
 	if (end != NULL)
-		out_printf(&line, ": %s", end);
-	out_str(&line, "\n");
+		buf_printf(&line, ": %s", end);
+	buf_add_str(&line, "\n");
 	(void)out_send(&line, c->w);
 	worker_message(c->w, 0);
-	out_done(&line);
+	buf_done(&line);
 }
 
 bool

@@ -86,7 +86,7 @@ address_load_rewrites(const struct options *o, const struct conf *conf,
 
 int
 address_add_rewrite(const struct conf *conf, const struct sender_map *map,
-    const char *sender, bool json, struct out *out)
+    const char *sender, bool json, struct buf *out)
 {
 	char other[ADDRESS_MAX + 1];
 	struct sender_row row = { 0 };
@@ -96,19 +96,19 @@ address_add_rewrite(const struct conf *conf, const struct sender_map *map,
 		r = sender_map_find(map, sender, &row);
 	if (r <= 0)
 		return r;
-	out_str(out, json ? "{\"sender\": " : "sender ");
+	buf_add_str(out, json ? "{\"sender\": " : "sender ");
 	if (json) {
-		out_json(out, sender);
+		out_json(out, sender, strlen(sender));
 		out_member(out, "sent_as", other);
 		out_member(out, "file", conf->sender_rewrite);
-		out_printf(out, ", \"line\": %" PRIu32 "}\n", row.line);
+		buf_printf(out, ", \"line\": %" PRIu32 "}\n", row.line);
 		return 0;
 	}
 	out_clean(out, sender, ADDRESS_MAX);
-	out_str(out, " is sent as ");
+	buf_add_str(out, " is sent as ");
 	out_clean(out, other, ADDRESS_MAX);
-	out_str(out, " (");
+	buf_add_str(out, " (");
 	out_clean(out, conf->sender_rewrite, SIZE_MAX);
-	out_printf(out, ":%" PRIu32 ")\n", row.line);
+	buf_printf(out, ":%" PRIu32 ")\n", row.line);
 	return 0;
 }

@@ -44,7 +44,7 @@ struct search {
 	const char *sender;          /* of the mail; NULL: not given */
 	char domain[CONF_HOST_SIZE]; /* of addresses without one */
 	bool private, json;
-	struct out *out;
+	struct buf *out;
 	struct frame frames[DEPTH_MAX];
 	uint32_t depth, steps;
 	const struct alias **seen; /* aliases that were shown */
@@ -61,38 +61,38 @@ static void
 add_text(struct search *x, const struct step *s)
 {
 	const char *detail = s->what != NULL ? s->name : s->nexthop;
-	struct out *out = x->out;
+	struct buf *out = x->out;
 
-	out_printf(out, "%*s", (int)(2 * x->depth), "");
+	buf_printf(out, "%*s", (int)(2 * x->depth), "");
 	out_clean(out, s->address, ADDRESS_MAX);
-	out_str(out, s->why != NULL ? ": NOT DELIVERABLE: " : ": ");
-	out_str(out, s->what != NULL ? s->what : s->transport);
+	buf_add_str(out, s->why != NULL ? ": NOT DELIVERABLE: " : ": ");
+	buf_add_str(out, s->what != NULL ? s->what : s->transport);
 	if (detail != NULL && detail[0] != '\0') {
-		out_str(out, s->what != NULL ? " " : ":");
+		buf_add_str(out, s->what != NULL ? " " : ":");
 		out_clean(out, detail, ADDRESS_MAX);
 	}
 	if (s->file != NULL) {
-		out_str(out, " (");
+		buf_add_str(out, " (");
 		out_clean(out, s->file, ADDRESS_MAX);
 		if (s->line > 0)
-			out_printf(out, ":%u", (unsigned)s->line);
-		out_str(out, ")");
+			buf_printf(out, ":%u", (unsigned)s->line);
+		buf_add_str(out, ")");
 	}
 	if (s->forward != NULL)
-		out_printf(
+		buf_printf(
 		    out, ", or as %s says where it is a file", s->forward);
 	if (s->why != NULL)
-		out_printf(out, ": %s%s", s->why,
+		buf_printf(out, ": %s%s", s->why,
 		    s->waits ? "; mail waits until the line is mended" : "");
-	out_str(out, "\n");
+	buf_add_str(out, "\n");
 }
 
 static void
 add_json(struct search *x, const struct step *s)
 {
-	struct out *out = x->out;
+	struct buf *out = x->out;
 
-	out_printf(out, "{\"depth\": %u", (unsigned)x->depth);
+	buf_printf(out, "{\"depth\": %u", (unsigned)x->depth);
 	out_member(out, "address", s->address);
 	out_member(out, "is", s->what);
 	out_member(out, "name", s->name);
@@ -100,10 +100,10 @@ add_json(struct search *x, const struct step *s)
 	out_member(out, "nexthop", s->nexthop);
 	out_member(out, "file", s->file);
 	if (s->line > 0)
-		out_printf(out, ", \"line\": %u", (unsigned)s->line);
+		buf_printf(out, ", \"line\": %u", (unsigned)s->line);
 	out_member(out, "forward", s->forward);
 	out_member(out, "reason", s->why);
-	out_printf(
+	buf_printf(
 	    out, ", \"deliverable\": %s}\n", s->why == NULL ? "true" : "false");
 }
 
@@ -400,7 +400,7 @@ route_show(struct task *t)
 	static struct search x;
 	struct route_table *routes = NULL;
 	struct buf error = { 0 };
-	struct out out = { 0 };
+	struct buf out = { 0 };
 	struct conf conf;
 	int code = EX_CONFIG;
 
@@ -422,7 +422,7 @@ route_show(struct task *t)
 	}
 	route_free(&routes);
 	conf_done(&conf);
-	out_done(&out);
+	buf_done(&out);
 	buf_done(&error);
 	return code;
 }

@@ -378,47 +378,47 @@ rules_change(struct task *t, bool *ret_troubled)
 /* ---- the list ---- */
 
 static void
-add_text(struct out *out, const struct hold_rule *rule, usec_t now_wall)
+add_text(struct buf *out, const struct hold_rule *rule, usec_t now_wall)
 {
 	char date[DATE_SIZE];
 	size_t i;
 
-	out_printf(out, "%" PRIu32 ":", rule->number);
+	buf_printf(out, "%" PRIu32 ":", rule->number);
 	for (i = 0; i < RULE_NKEYS; i++)
 		if (rule->pattern[i][0] != '\0')
-			out_printf(
+			buf_printf(
 			    out, " %s=%s", hold_rule_keys[i], rule->pattern[i]);
 	date_format(rule->since_wall, date);
-	out_printf(out, ", by uid %u since %s", (unsigned)rule->uid, date);
+	buf_printf(out, ", by uid %u since %s", (unsigned)rule->uid, date);
 	date_format(rule->until_wall, date);
 	if (rule->until_wall != 0)
-		out_printf(out, ", %s %s",
+		buf_printf(out, ", %s %s",
 		    rule->until_wall <= now_wall ? "over since" : "until",
 		    date);
 	if (rule->reason[0] != '\0')
-		out_printf(out, ": %s", rule->reason);
-	out_str(out, "\n");
+		buf_printf(out, ": %s", rule->reason);
+	buf_add_str(out, "\n");
 }
 
 static void
-add_json(struct out *out, const struct hold_rule *rule)
+add_json(struct buf *out, const struct hold_rule *rule)
 {
 	size_t i;
 
-	out_printf(out, "{\"rule\": %" PRIu32, rule->number);
+	buf_printf(out, "{\"rule\": %" PRIu32, rule->number);
 	for (i = 0; i < RULE_NKEYS; i++)
 		if (rule->pattern[i][0] != '\0')
 			out_member(out, hold_rule_keys[i], rule->pattern[i]);
-	out_printf(out,
+	buf_printf(out,
 	    ", \"uid\": %u, \"since\": %" PRId64 ", \"until\": %" PRId64,
 	    (unsigned)rule->uid, rule->since_wall / USEC_PER_SEC,
 	    rule->until_wall / USEC_PER_SEC);
 	out_member(out, "reason", rule->reason);
-	out_str(out, "}\n");
+	buf_add_str(out, "}\n");
 }
 
 static void
-add_all(const struct task *t, const struct hold_rules *rules, struct out *out)
+add_all(const struct task *t, const struct hold_rules *rules, struct buf *out)
 {
 	uint32_t i;
 
@@ -428,14 +428,14 @@ add_all(const struct task *t, const struct hold_rules *rules, struct out *out)
 		else
 			add_text(out, &rules->rows[i], t->view.now_wall);
 	if (rules->count == 0 && !t->options.json)
-		out_str(out, "No rules\n");
+		buf_add_str(out, "No rules\n");
 }
 
 int
 rules_show(struct task *t)
 {
 	struct hold_rules rules = { 0 };
-	struct out out = { 0 };
+	struct buf out = { 0 };
 	int code, r;
 
 	if (t->base_silent)

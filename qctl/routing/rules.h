@@ -35,7 +35,7 @@ int address_load_rewrites(const struct options *o, const struct conf *conf,
 /* Append the other address that sender_rewrite gives the sender: a line, or
  * with json an object. Nothing is appended if no row fits. -errno. */
 int address_add_rewrite(const struct conf *conf, const struct sender_map *map,
-    const char *sender, bool json, struct out *out);
+    const char *sender, bool json, struct buf *out);
 
 /* ---- route.c ---- */
 

@@ -28,7 +28,7 @@ struct group {
 struct page {
 	const struct message *m;
 	const struct view *v;
-	struct out out, facts;
+	struct buf out, facts;
 	struct group groups[GROUPS_MAX];
 	size_t count;
 	uint32_t marks[3];          /* enum order of mark_index() */
@@ -138,7 +138,7 @@ static void
 take_address_fact(void *arg, const struct msg_EXPLAINED *fact)
 {
 	struct page *p = arg;
-	const struct buf *text = &p->out.text;
+	const struct buf *text = &p->out;
 	struct msg_EXPLAINED one = *fact;
 
 	if (one.situation == SITUATION_NO_ROUTE && text->len > 0 &&
@@ -185,7 +185,7 @@ static void
 add_count(struct page *p, uint32_t count, const char *what)
 {
 	if (count > 0)
-		out_printf(&p->out, ", %u %s", count, what);
+		buf_printf(&p->out, ", %u %s", count, what);
 }
 
 /* "ID: deferred; 2 recipients to be delivered, 1 delivered" */
@@ -193,16 +193,16 @@ static void
 add_head(struct page *p)
 {
 	out_clean(&p->out, p->m->id, TEXT_MAX);
-	out_printf(&p->out, ": %s; ", message_state_name(p->m->dir));
+	buf_printf(&p->out, ": %s; ", message_state_name(p->m->dir));
 	if (p->m->damage[0] != '\0') {
-		out_str(&p->out, "no whole message\n");
+		buf_add_str(&p->out, "no whole message\n");
 		return;
 	}
 	sentence_add_recipients(&p->out, p->marks[0]);
-	out_str(&p->out, " to be delivered");
+	buf_add_str(&p->out, " to be delivered");
 	add_count(p, p->marks[1], "delivered");
 	add_count(p, p->marks[2], "failed");
-	out_str(&p->out, "\n");
+	buf_add_str(&p->out, "\n");
 }
 
 /* "2 recipients at example.org" */
@@ -213,7 +213,7 @@ add_members(struct page *p, const struct group *g)
 
 	sentence_add_recipients(&p->out, g->count);
 	if (domain[0] != '\0') {
-		out_str(&p->out, " at ");
+		buf_add_str(&p->out, " at ");
 		out_clean(&p->out, domain, TEXT_MAX);
 	}
 }
@@ -222,28 +222,28 @@ add_members(struct page *p, const struct group *g)
 static void
 add_tried(struct page *p, const struct group *g, uint32_t attempts)
 {
-	out_str(&p->out, "    Tried: ");
+	buf_add_str(&p->out, "    Tried: ");
 	if (attempts > 0)
-		out_printf(
+		buf_printf(
 		    &p->out, "%u time%s; ", attempts, attempts == 1 ? "" : "s");
 	add_members(p, g);
-	out_str(&p->out, ", last on ");
+	buf_add_str(&p->out, ", last on ");
 	sentence_add_time(&p->out, g->when_wall, p->v->now_wall);
-	out_str(&p->out, ": ");
+	buf_add_str(&p->out, ": ");
 	out_clean(&p->out, g->reason, TEXT_MAX);
-	out_str(&p->out, "\n");
+	buf_add_str(&p->out, "\n");
 }
 
 static void
 add_failed(struct page *p, const struct group *g)
 {
-	out_str(&p->out, "    Failed: ");
+	buf_add_str(&p->out, "    Failed: ");
 	add_members(p, g);
 	if (g->reason[0] != '\0') {
-		out_str(&p->out, ": ");
+		buf_add_str(&p->out, ": ");
 		out_clean(&p->out, g->reason, TEXT_MAX);
 	}
-	out_printf(&p->out, "; %s.\n", g->told);
+	buf_printf(&p->out, "; %s.\n", g->told);
 }
 
 /* The fate of a group so far, and the state of its destination. */
@@ -273,7 +273,7 @@ add_groups(struct page *p)
 	size_t i;
 
 	if (message_is_given_up(p->m))
-		out_str(&p->out,
+		buf_add_str(&p->out,
 		    "    Given up: by an operator. Next: what the next attempt "
 		    "cannot deliver fails, and is reported.\n");
 	for (i = 0; i < p->count; i++)
@@ -302,72 +302,72 @@ say_held(struct page *p)
 	struct hold_note note = { 0 };
 	struct stat st;
 
-	out_str(&p->out, "    On hold: since ");
+	buf_add_str(&p->out, "    On hold: since ");
 	/* The last change of the file's names or marks. */
 	if (fstat(p->m->fd, &st) == 0)
 		sentence_add_time(&p->out,
 		    (usec_t)st.st_ctim.tv_sec * USEC_PER_SEC, p->v->now_wall);
-	out_printf(&p->out, ", %s",
+	buf_printf(&p->out, ", %s",
 	    is_poisonous(p) ? "since delivery agents died while they had it"
 			    : "by an operator");
 	if (message_hold(p->m, &note, who) == 0)
 		sentence_add_hold(&p->out, &note, who);
 	if (note.until_wall == 0) {
-		out_str(&p->out,
+		buf_add_str(&p->out,
 		    ". Next: nothing, until it is released (qctl release) or "
 		    "deleted.\n");
 		return;
 	}
-	out_str(&p->out, ". Next: it is released on ");
+	buf_add_str(&p->out, ". Next: it is released on ");
 	sentence_add_time(&p->out, note.until_wall, p->v->now_wall);
-	out_str(&p->out, ".\n");
+	buf_add_str(&p->out, ".\n");
 }
 
 static void
 say_deferred(struct page *p)
 {
-	out_str(&p->out, "    Due: ");
+	buf_add_str(&p->out, "    Due: ");
 	if (p->m->due_wall <= p->v->now_wall)
-		out_str(&p->out, "now");
+		buf_add_str(&p->out, "now");
 	else
 		sentence_add_time(&p->out, p->m->due_wall, p->v->now_wall);
-	out_str(&p->out, ".\n");
+	buf_add_str(&p->out, ".\n");
 }
 
 /* The check that a file in corrupt/ fails, and the ways out. */
 static int
-damaged_say(const struct message *m, struct out *out)
+damaged_say(const struct message *m, struct buf *out)
 {
 	struct corrupt_parts parts;
 	int r = message_check(m, &parts);
 
 	if (r < 0)
 		return r;
-	out_str(out, "    Damaged: ");
+	buf_add_str(out, "    Damaged: ");
 	out_clean(out,
 	    parts.why[0] != '\0'
 		? parts.why
 		: "each check passes now; the log says which one failed",
 	    CORRUPT_WHY_MAX);
-	out_printf(out,
+	buf_printf(out,
 	    ". It is not delivered. `qctl show --content %s` prints it; ",
 	    m->id);
 	if (parts.readable && (parts.content || parts.envelope))
-		out_printf(out, "`qctl release --force %s` delivers it%s; ",
+		buf_printf(out, "`qctl release --force %s` delivers it%s; ",
 		    m->id, parts.content && parts.envelope ? "" : " as it is");
-	out_printf(out, "`qctl delete %s` removes it.\n", m->id);
+	buf_printf(out, "`qctl delete %s` removes it.\n", m->id);
 	return 0;
 }
 
 /* The end of a file in deleted/. */
 static void
-deleted_say(const struct message *m, usec_t now_wall, struct out *out)
+deleted_say(const struct message *m, usec_t now_wall, struct buf *out)
 {
-	out_str(out,
+	buf_add_str(out,
 	    "    Deleted: by an operator; qctl undelete puts it on hold. Next: "
 	    "it is removed at ");
 	sentence_add_time(out, m->due_wall, now_wall);
-	out_str(out, ".\n");
+	buf_add_str(out, ".\n");
 }
 
 /* The place of a message that queue-send has not met, or could not be asked
@@ -402,15 +402,15 @@ say_place(struct page *p)
 	if (m->dir == SPOOL_DELETED)
 		deleted_say(m, p->v->now_wall, &p->out);
 	else if (m->damage[0] != '\0') {
-		out_str(&p->out, "    Damaged: ");
+		buf_add_str(&p->out, "    Damaged: ");
 		out_clean(&p->out, m->damage, TEXT_MAX);
-		out_str(&p->out,
+		buf_add_str(&p->out,
 		    ". Next: when its writer has not committed it, that is "
 		    "waited for; else it goes to corrupt.\n");
 	} else if (m->dir == SPOOL_HOLD)
 		say_held(p);
 	else if (text != NULL)
-		out_str(&p->out, text);
+		buf_add_str(&p->out, text);
 	else if (m->dir == SPOOL_DEFERRED)
 		say_deferred(p);
 	return 0;
@@ -435,8 +435,8 @@ fill(struct page *p)
 	if (!whole || !p->known)
 		r = say_place(p);
 	add_later(p);
-	out_str(&p->facts, "\n");
-	out_str(&p->out, buf_str(&p->facts.text));
+	buf_add_str(&p->facts, "\n");
+	buf_add_str(&p->out, buf_str(&p->facts));
 	return r < 0 ? r : p->facts.error;
 }
 
@@ -454,8 +454,8 @@ explain_text(struct worker *w, const struct message *m, const struct view *v)
 	if (r == 0)
 		r = out_send(&p->out, w);
 	free_groups(p);
-	out_done(&p->out);
-	out_done(&p->facts);
+	buf_done(&p->out);
+	buf_done(&p->facts);
 	free(p);
 	return r;
 }

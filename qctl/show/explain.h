@@ -19,7 +19,7 @@ explain_text(struct worker *w, const struct message *m, const struct view *v);
 /* A line with its end; nothing for a situation that is not known. Text from
  * outside is cleaned. */
 void sentence_add(
-    struct out *out, const struct msg_EXPLAINED *fact, usec_t now_wall);
+    struct buf *out, const struct msg_EXPLAINED *fact, usec_t now_wall);
 /* Of what a message that waits until it is due has for destinations that will
  * be dead then: nothing of that is tried. */
 enum sentence_dead {
@@ -28,19 +28,19 @@ enum sentence_dead {
 	SENTENCE_DEAD_ALL,
 };
 /* The sentence of SITUATION_LATER. */
-void sentence_add_later(struct out *out, const struct msg_EXPLAINED *fact,
+void sentence_add_later(struct buf *out, const struct msg_EXPLAINED *fact,
     enum sentence_dead dead, usec_t now_wall);
 /* "Sat, 22 Nov 2025 14:02:11 +0000 (in 5m)", "… (5m ago)"; 0: "some time". */
-void sentence_add_time(struct out *out, usec_t wall, usec_t now_wall);
+void sentence_add_time(struct buf *out, usec_t wall, usec_t now_wall);
 /* The queue-send could not be asked: -errno. */
-void sentence_add_not_asked(struct out *out, int error);
+void sentence_add_not_asked(struct buf *out, int error);
 /* "1 recipient", "7 recipients". */
-void sentence_add_recipients(struct out *out, uint64_t count);
+void sentence_add_recipients(struct buf *out, uint64_t count);
 /* Append the line "And 7 recipients more."; a count of 0 appends nothing. */
-void sentence_add_more(struct out *out, uint32_t count);
+void sentence_add_more(struct buf *out, uint32_t count);
 /* " (alice: new disk)": the operator, and the reason if there is one. */
 void sentence_add_hold(
-    struct out *out, const struct hold_note *note, const char *who);
+    struct buf *out, const struct hold_note *note, const char *who);
 
 /* ---- asker.c ---- */
 

@@ -8,6 +8,7 @@
 #include <time.h>
 
 #define NULL_SENDER   "MAILER-DAEMON"
+#define ID_COLUMN     29 /* the width of ids */
 #define REASON_COLUMN 76 /* the right end of reasons */
 #define TEXT_MAX      2100
 
@@ -20,16 +21,16 @@ const char list_head[] =
 
 struct rows {
 	struct worker *w;
-	struct out out, reason, last;
+	struct buf out, reason, last;
 	bool any;
 };
 
 static void
 rows_done(struct rows *r)
 {
-	out_done(&r->out);
-	out_done(&r->reason);
-	out_done(&r->last);
+	buf_done(&r->out);
+	buf_done(&r->reason);
+	buf_done(&r->last);
 }
 
 /* "Sat Nov 22 11:25:01", local time. */
@@ -53,32 +54,32 @@ add_row(struct rows *r, const struct message *m)
 	const char *sender = m->sender.len > 0 ? buf_str(&m->sender)
 	    : whole                            ? NULL_SENDER
 					       : "";
-	struct out id = { 0 };
+	const size_t begin = r->out.len;
 	char when[32] = "";
+	int pad;
 
-	out_clean(&id, m->id, QUEUE_ID_SIZE);
+	out_clean(&r->out, m->id, QUEUE_ID_SIZE);
 	if (whole)
 		format_time(m->file.arrival_wall, when);
-	out_str(&id,
+	buf_add_str(&r->out,
 	    m->dir == SPOOL_ACTIVE     ? "*"
 		: m->dir == SPOOL_HOLD ? "!"
 				       : "");
-	out_str(&id, message_is_given_up(m) ? "#" : "");
-	out_printf(&r->out, "%-29s %8" PRIu64 " %20.20s ", buf_str(&id.text),
+	buf_add_str(&r->out, message_is_given_up(m) ? "#" : "");
+	pad = ID_COLUMN - (int)(r->out.len - begin);
+	buf_printf(&r->out, "%*s %8" PRIu64 " %20.20s ", pad < 0 ? 0 : pad, "",
 	    whole ? m->file.content_len : m->file_size, when);
 	out_clean(&r->out, sender, ADDRESS_MAX);
-	out_str(&r->out, "\n");
-	out_take_error(&r->out, &id);
-	out_done(&id);
+	buf_add_str(&r->out, "\n");
 }
 
 static void
 add_reason(struct rows *r)
 {
-	const int pad = REASON_COLUMN - (int)r->reason.text.len;
+	const int pad = REASON_COLUMN - (int)r->reason.len;
 
-	out_printf(&r->out, "%*s(%s)\n", pad < 0 ? 0 : pad, "",
-	    buf_str(&r->reason.text));
+	buf_printf(
+	    &r->out, "%*s(%s)\n", pad < 0 ? 0 : pad, "", buf_str(&r->reason));
 }
 
 /* A reason stands once above the recipients that share it. */
@@ -86,22 +87,24 @@ static int
 add_recipient(const struct recipient *one, void *arg)
 {
 	struct rows *r = arg;
+	struct buf was;
 
 	if (one->rcpt->mark == RCPT_DONE)
 		return 0;
-	out_reset(&r->reason);
+	buf_reset(&r->reason);
 	if (one->reason != NULL)
 		out_clean(&r->reason, one->reason, TEXT_MAX);
-	if (r->reason.text.len > 0 &&
-	    strcmp(buf_str(&r->reason.text), buf_str(&r->last.text)) != 0)
+	if (r->reason.len > 0 &&
+	    strcmp(buf_str(&r->reason), buf_str(&r->last)) != 0)
 		add_reason(r);
-	out_reset(&r->last);
-	out_str(&r->last, buf_str(&r->reason.text));
-	out_take_error(&r->out, &r->reason);
-	out_take_error(&r->out, &r->last);
-	out_printf(&r->out, "%60s", "");
+	if (r->reason.error < 0)
+		return r->reason.error;
+	was = r->last;
+	r->last = r->reason;
+	r->reason = was;
+	buf_printf(&r->out, "%60s", "");
 	out_clean(&r->out, one->rcpt->address, ADDRESS_MAX);
-	out_str(&r->out, "\n");
+	buf_add_str(&r->out, "\n");
 	return out_send(&r->out, r->w);
 }
 
@@ -124,7 +127,7 @@ list_text(
 
 	add_row(&r, m);
 	if (damage[0] != '\0') {
-		out_str(&r.reason, "damaged: ");
+		buf_add_str(&r.reason, "damaged: ");
 		out_clean(&r.reason, damage, TEXT_MAX);
 		add_reason(&r);
 	}
@@ -138,36 +141,36 @@ list_text(
 }
 
 void
-list_total(const struct worker_totals *t, struct out *out)
+list_total(const struct worker_totals *t, struct buf *out)
 {
-	out_printf(out, "-- %" PRIu64 " Kbytes in %" PRIu64 " Request%s.\n",
+	buf_printf(out, "-- %" PRIu64 " Kbytes in %" PRIu64 " Request%s.\n",
 	    t->bytes / 1024, t->messages, t->messages == 1 ? "" : "s");
 }
 
 /* ---- for programs ---- */
 
 static void
-add_number(struct out *out, const char *name, int64_t value)
+add_number(struct buf *out, const char *name, int64_t value)
 {
-	out_printf(out, ", \"%s\": %" PRId64, name, value);
+	buf_printf(out, ", \"%s\": %" PRId64, name, value);
 }
 
 /* Nothing, where the sender gave nothing. */
 static void
-add_given(struct out *out, const char *name, const char *value)
+add_given(struct buf *out, const char *name, const char *value)
 {
 	out_member(out, name, value[0] == '\0' ? NULL : value);
 }
 
 static void
-add_envelope(struct out *out, const struct message *m)
+add_envelope(struct buf *out, const struct message *m)
 {
 	const bool whole = m->damage[0] == '\0';
 
 	add_number(out, "arrival_time", m->file.arrival_wall / USEC_PER_SEC);
 	add_number(out, "message_size",
 	    (int64_t)(whole ? m->file.content_len : m->file_size));
-	out_printf(out, ", \"forced_expire\": %s",
+	buf_printf(out, ", \"forced_expire\": %s",
 	    message_is_given_up(m) ? "true" : "false");
 	out_member(out, "sender",
 	    m->sender.len > 0 || !whole ? buf_str(&m->sender) : NULL_SENDER);
@@ -177,7 +180,7 @@ add_envelope(struct out *out, const struct message *m)
 	if (m->due_wall != 0)
 		add_number(out, "due_time", m->due_wall / USEC_PER_SEC);
 	add_given(out, "damage", damage_of(m));
-	out_str(out, ", \"recipients\": [");
+	buf_add_str(out, ", \"recipients\": [");
 }
 
 static int
@@ -189,15 +192,15 @@ add_object(const struct recipient *one, void *arg)
 	if (one->rcpt->mark == RCPT_DONE)
 		return 0;
 	dsn_notify_format(one->rcpt->dsn.notify, notify);
-	out_printf(&r->out, "%s{\"address\": ", r->any ? ", " : "");
+	buf_printf(&r->out, "%s{\"address\": ", r->any ? ", " : "");
 	r->any = true;
-	out_json(&r->out, one->rcpt->address);
+	out_json(&r->out, one->rcpt->address, one->rcpt->len);
 	out_member(&r->out, "delay_reason", one->reason);
 	if (one->rcpt->mark == RCPT_FAILED)
-		out_str(&r->out, ", \"failed\": true");
+		buf_add_str(&r->out, ", \"failed\": true");
 	add_given(&r->out, "notify", notify);
 	add_given(&r->out, "orcpt", one->rcpt->dsn.orcpt);
-	out_str(&r->out, "}");
+	buf_add_str(&r->out, "}");
 	return out_send(&r->out, r->w);
 }
 
@@ -208,7 +211,7 @@ list_json(
 	struct rows r = { .w = w };
 	int rc;
 
-	out_printf(
+	buf_printf(
 	    &r.out, "{\"queue_name\": \"%s\"", message_state_name(m->dir));
 	out_member(&r.out, "queue_id", m->id);
 	add_envelope(&r.out, m);

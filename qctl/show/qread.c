@@ -51,7 +51,7 @@ struct page {
 	struct worker *w;
 	const struct message *m;
 	const struct view *v;
-	struct out out;
+	struct buf out;
 	bool begun, bouncing;
 };
 
@@ -66,10 +66,10 @@ add_head(struct page *p)
 
 	if (gmtime_r(&seconds, &tm) != NULL)
 		(void)strftime(when, sizeof(when), "%e %b %Y %H:%M:%S", &tm);
-	out_printf(&p->out, "%s GMT  #%s  %" PRIu64 "  <",
+	buf_printf(&p->out, "%s GMT  #%s  %" PRIu64 "  <",
 	    when + strspn(when, " "), m->id, m->file.content_len);
 	out_clean(&p->out, buf_str(&m->sender), ADDRESS_MAX);
-	out_printf(&p->out, "> %s\n", p->bouncing ? " bouncing" : "");
+	buf_printf(&p->out, "> %s\n", p->bouncing ? " bouncing" : "");
 }
 
 static int
@@ -96,10 +96,10 @@ add_recipient(const struct recipient *one, void *arg)
 	if (!p->begun)
 		add_head(p);
 	p->begun = true;
-	out_printf(&p->out, "%s\t%s\t",
+	buf_printf(&p->out, "%s\t%s\t",
 	    one->rcpt->mark == RCPT_PENDING ? "" : "  done", channels[c].name);
 	out_clean(&p->out, one->rcpt->address, ADDRESS_MAX);
-	out_str(&p->out, "\n");
+	buf_add_str(&p->out, "\n");
 	return out_send(&p->out, p->w);
 }
 
@@ -116,7 +116,7 @@ qread_text(struct worker *w, const struct message *m, const struct view *v)
 		counts.bouncing += p.bouncing;
 		rc = message_recipients(m, false, add_recipient, &p);
 	}
-	out_done(&p.out);
+	buf_done(&p.out);
 	return rc;
 }
 
@@ -141,13 +141,13 @@ qread_take(const void *data, size_t len)
 }
 
 static void
-add_count(struct out *out, const char *title, uint64_t count)
+add_count(struct buf *out, const char *title, uint64_t count)
 {
-	out_printf(out, "Total Messages in %s: %" PRIu64 "\n", title, count);
+	buf_printf(out, "Total Messages in %s: %" PRIu64 "\n", title, count);
 }
 
 void
-qread_print(const struct options *o, struct out *out)
+qread_print(const struct options *o, struct buf *out)
 {
 	static const enum channel first[] = { CHANNEL_LOCAL, CHANNEL_REMOTE };
 	size_t i;
@@ -192,12 +192,12 @@ sort_rows(struct sched_page *page)
 /* `-` has no more to do than any other, and `+` has. */
 static void
 add_row(const struct sched_row *row, const struct queue_page *q, bool least,
-    struct out *out)
+    struct buf *out)
 {
 	char name[32];
 
 	snprintf(name, sizeof(name), "queue%" PRIu32, row->queue);
-	out_printf(out, "%-8s %3d/%-4d %3d/%-4d %c %s\n", name, q->local_used,
+	buf_printf(out, "%-8s %3d/%-4d %3d/%-4d %c %s\n", name, q->local_used,
 	    q->local_limit, q->remote_used, q->remote_limit, least ? '-' : '+',
 	    row->state == QUEUE_STATE_OPEN ? "enabled" : "disabled");
 }
@@ -206,14 +206,14 @@ void
 qread_table(struct sched_page *page,
     int (*read)(
 	const char *instance, uint32_t queue, struct queue_page *ret_page),
-    const char *instance, struct out *out)
+    const char *instance, struct buf *out)
 {
 	static struct queue_page pages[PAGE_QUEUES_MAX];
 	const size_t n = sort_rows(page);
 	int64_t least = INT64_MAX;
 	size_t i;
 
-	out_str(out, "queue      local  Remote   +/- flag\n");
+	buf_add_str(out, "queue      local  Remote   +/- flag\n");
 	for (i = 0; i < n; i++) {
 		int64_t used;
 
@@ -229,7 +229,7 @@ qread_table(struct sched_page *page,
 		    (int64_t)pages[i].local_used + pages[i].remote_used ==
 			least,
 		    out);
-	out_printf(out,
+	buf_printf(out,
 	    "threshold = %" PRIu32 ".00 , qcount = %" PRIu32
 	    ", qconf = %" PRIu32 ", qload = %" PRIu32 ".00\n",
 	    page->threshold_pct, page->qcount, page->qconf,
@@ -242,7 +242,7 @@ qread_queues(const struct options *o)
 	static struct sched_page page;
 	char absent[PAGE_ABSENT_SIZE];
 	struct buf instance = { 0 }, error = { 0 };
-	struct out text = { 0 };
+	struct buf text = { 0 };
 	int code, r = conf_instance(NULL, o->conf_path, &instance, &error);
 
 	if (r >= 0)

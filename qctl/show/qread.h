@@ -17,7 +17,7 @@ void qread_send(struct worker *w);
 void qread_take(const void *data, size_t len);
 
 /* Counts. */
-void qread_print(const struct options *o, struct out *out);
+void qread_print(const struct options *o, struct buf *out);
 /* Prints the table of queues: an exit code. */
 int qread_queues(const struct options *o);
 /* Rows of the table, those with the highest load first. */
@@ -26,6 +26,6 @@ struct queue_page;
 void qread_table(struct sched_page *page,
     int (*read)(
 	const char *instance, uint32_t queue, struct queue_page *ret_page),
-    const char *instance, struct out *out);
+    const char *instance, struct buf *out);
 
 #endif

@@ -5,6 +5,8 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/num.h"
+#include "base/text.h"
 #include "ipc/situation.h"
 
 #define TEXT_MAX 2100
@@ -65,57 +67,57 @@ static const char *const later[] = {
 };
 
 struct writer {
-	struct out *out;
+	struct buf *out;
 	const struct msg_EXPLAINED *f;
 	usec_t now;
 };
 
 static void
-add_clean(struct out *out, const msg_str *text)
+add_clean(struct buf *out, const msg_str *text)
 {
 	if (text->len > 0)
-		out_clean_len(out, text->data, text->len, TEXT_MAX);
+		text_clean(out, text->data, text->len, TEXT_MAX);
 }
 
 void
-sentence_add_recipients(struct out *out, uint64_t count)
+sentence_add_recipients(struct buf *out, uint64_t count)
 {
-	out_printf(
+	buf_printf(
 	    out, "%" PRIu64 " recipient%s", count, count == 1 ? "" : "s");
 }
 
 void
-sentence_add_more(struct out *out, uint32_t count)
+sentence_add_more(struct buf *out, uint32_t count)
 {
 	if (count == 0)
 		return;
-	out_str(out, "    And ");
+	buf_add_str(out, "    And ");
 	sentence_add_recipients(out, count);
-	out_str(out, " more.\n");
+	buf_add_str(out, " more.\n");
 }
 
 void
 sentence_add_hold(
-    struct out *out, const struct hold_note *note, const char *who)
+    struct buf *out, const struct hold_note *note, const char *who)
 {
-	out_printf(out, " (%s", who);
+	buf_printf(out, " (%s", who);
 	if (note->rule != 0)
-		out_printf(out, ", rule %" PRIu32, note->rule);
+		buf_printf(out, ", rule %" PRIu32, note->rule);
 	if (note->reason[0] != '\0')
-		out_str(out, ": ");
+		buf_add_str(out, ": ");
 	out_clean(out, note->reason, TEXT_MAX);
-	out_str(out, ")");
+	buf_add_str(out, ")");
 }
 
 void
-sentence_add_not_asked(struct out *out, int error)
+sentence_add_not_asked(struct buf *out, int error)
 {
 	if (error == -ENOENT || error == -ECONNREFUSED)
-		out_str(out,
+		buf_add_str(out,
 		    "    Queue: it does not run: this is what lies on disk. "
 		    "Next: nothing, until its queue-send is started.\n");
 	else
-		out_printf(out,
+		buf_printf(out,
 		    "    Queue: its queue-send could not be asked: %s: this is "
 		    "what lies on disk.\n",
 		    error == -EPERM || error == -EACCES
@@ -124,10 +126,10 @@ sentence_add_not_asked(struct out *out, int error)
 }
 
 void
-sentence_add_time(struct out *out, usec_t wall, usec_t now_wall)
+sentence_add_time(struct buf *out, usec_t wall, usec_t now_wall)
 {
 	if (wall == 0)
-		out_str(out, "some time");
+		buf_add_str(out, "some time");
 	else
 		out_time(out, wall, now_wall);
 }
@@ -137,7 +139,7 @@ static void
 put_until(struct writer *w)
 {
 	if (w->f->until_wall <= w->now)
-		out_str(w->out, "now");
+		buf_add_str(w->out, "now");
 	else
 		sentence_add_time(w->out, w->f->until_wall, w->now);
 }
@@ -151,7 +153,7 @@ put_since(struct writer *w)
 static void
 put_span(struct writer *w)
 {
-	out_span(
+	num_add_span(
 	    w->out, w->f->since_wall > w->now ? 0 : w->now - w->f->since_wall);
 }
 
@@ -164,36 +166,36 @@ put_recipients(struct writer *w)
 static void
 put_used(struct writer *w)
 {
-	out_printf(w->out, "%" PRIu32, w->f->used);
+	buf_printf(w->out, "%" PRIu32, w->f->used);
 }
 
 static void
 put_limit(struct writer *w)
 {
 	if (w->f->limit == UINT32_MAX)
-		out_str(w->out, "any number of");
+		buf_add_str(w->out, "any number of");
 	else
-		out_printf(w->out, "%" PRIu32, w->f->limit);
+		buf_printf(w->out, "%" PRIu32, w->f->limit);
 }
 
 static void
 put_ahead(struct writer *w)
 {
-	out_printf(w->out, "%" PRIu32 "%s", w->f->ahead,
+	buf_printf(w->out, "%" PRIu32 "%s", w->f->ahead,
 	    w->f->more != 0 ? " or more" : "");
 }
 
 static void
 put_need(struct writer *w)
 {
-	out_printf(w->out, "%" PRIu32, w->f->need);
+	buf_printf(w->out, "%" PRIu32, w->f->need);
 }
 
 static void
 put_pid(struct writer *w)
 {
 	if (w->f->pid != 0)
-		out_printf(w->out, " (pid %" PRIu32 ")", w->f->pid);
+		buf_printf(w->out, " (pid %" PRIu32 ")", w->f->pid);
 }
 
 static void
@@ -213,9 +215,9 @@ put_other_suspect(struct writer *w)
 {
 	if (w->f->other.len == 0)
 		return;
-	out_str(w->out, " (now ");
+	buf_add_str(w->out, " (now ");
 	add_clean(w->out, &w->f->other);
-	out_str(w->out, ")");
+	buf_add_str(w->out, ")");
 }
 
 static void
@@ -231,11 +233,11 @@ put_slots(struct writer *w)
 	const uint32_t need = w->f->need, have = w->f->have;
 
 	if (need == 0)
-		out_str(w->out,
+		buf_add_str(w->out,
 		    "this one is too large to overtake, and comes when the "
 		    "other has no delivery to start.");
 	else
-		out_printf(w->out,
+		buf_printf(w->out,
 		    "this one overtakes when deliveries of the other have "
 		    "earned it %" PRIu32 ".%02" PRIu32 " slots; %" PRIu32
 		    ".%02" PRIu32 " are there.",
@@ -278,22 +280,22 @@ put_field(struct writer *w, char letter)
 static void
 fill(struct writer *w, const char *text)
 {
-	out_str(w->out, "    ");
+	buf_add_str(w->out, "    ");
 	while (*text != '\0') {
 		const size_t plain = strcspn(text, "%");
 
-		out_printf(w->out, "%.*s", (int)plain, text);
+		buf_printf(w->out, "%.*s", (int)plain, text);
 		text += plain;
 		if (*text == '%') {
 			put_field(w, text[1]);
 			text += 2;
 		}
 	}
-	out_str(w->out, "\n");
+	buf_add_str(w->out, "\n");
 }
 
 void
-sentence_add(struct out *out, const struct msg_EXPLAINED *fact, usec_t now_wall)
+sentence_add(struct buf *out, const struct msg_EXPLAINED *fact, usec_t now_wall)
 {
 	struct writer w = { out, fact, now_wall };
 	size_t i;
@@ -304,7 +306,7 @@ sentence_add(struct out *out, const struct msg_EXPLAINED *fact, usec_t now_wall)
 }
 
 void
-sentence_add_later(struct out *out, const struct msg_EXPLAINED *fact,
+sentence_add_later(struct buf *out, const struct msg_EXPLAINED *fact,
     enum sentence_dead dead, usec_t now_wall)
 {
 	struct writer w = { out, fact, now_wall };

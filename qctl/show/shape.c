@@ -200,15 +200,15 @@ label_uid(const struct shape_row *row, char label[LABEL_SIZE])
 }
 
 static void
-value_text(const struct shape_row *row, struct out *out)
+value_text(const struct shape_row *row, struct buf *out)
 {
-	out_json(out, row->name);
+	out_json(out, row->name, strlen(row->name));
 }
 
 static void
-value_uid(const struct shape_row *row, struct out *out)
+value_uid(const struct shape_row *row, struct buf *out)
 {
-	out_str(out, row->name);
+	buf_add_str(out, row->name);
 	out_member(out, "user", name_of(row));
 }
 
@@ -218,7 +218,7 @@ static const struct {
 	const char *name, *member, *counted;
 	int (*count)(struct counting *c, const struct message *m);
 	void (*label)(const struct shape_row *row, char label[LABEL_SIZE]);
-	void (*value)(const struct shape_row *row, struct out *out);
+	void (*value)(const struct shape_row *row, struct buf *out);
 } keys[] = {
 	[SHAPE_BY_DOMAIN] = { "domain", "domain", "recipients", count_by_domain,
 	    label_domain, value_text },
@@ -345,27 +345,27 @@ fit(const struct shape_row *total, struct shape_row *const *rows, size_t count,
 }
 
 static void
-print_titles(const struct widths *w, struct out *out)
+print_titles(const struct widths *w, struct buf *out)
 {
 	size_t i;
 
-	out_printf(out, "%*s", w->name, "");
+	buf_printf(out, "%*s", w->name, "");
 	for (i = 0; i <= AGES; i++)
-		out_printf(out, " %*s", w->column[i], titles[i]);
-	out_str(out, "\n");
+		buf_printf(out, " %*s", w->column[i], titles[i]);
+	buf_add_str(out, "\n");
 }
 
 static void
 print_row(const struct widths *w, const char *name, const struct shape_row *row,
-    struct out *out)
+    struct buf *out)
 {
 	size_t i;
 
-	out_printf(
+	buf_printf(
 	    out, "%*s %*" PRIu64, w->name, name, w->column[0], row->total);
 	for (i = 0; i < AGES; i++)
-		out_printf(out, " %*" PRIu64, w->column[i + 1], row->counts[i]);
-	out_str(out, "\n");
+		buf_printf(out, " %*" PRIu64, w->column[i + 1], row->counts[i]);
+	buf_add_str(out, "\n");
 }
 
 /* The rows in the order of their totals; NULL: no memory. */
@@ -390,7 +390,7 @@ sort_rows(struct shape *s, struct shape_row *total)
 
 static void
 print_table(struct shape_row *const *rows, size_t count,
-    const struct shape_row *total, enum shape_by by, struct out *out)
+    const struct shape_row *total, enum shape_by by, struct buf *out)
 {
 	char label[LABEL_SIZE];
 	struct widths widths;
@@ -406,22 +406,22 @@ print_table(struct shape_row *const *rows, size_t count,
 }
 
 static void
-print_object(const struct shape_row *row, enum shape_by by, struct out *out)
+print_object(const struct shape_row *row, enum shape_by by, struct buf *out)
 {
 	size_t i;
 
-	out_printf(out, "{\"%s\": ", keys[by].member);
+	buf_printf(out, "{\"%s\": ", keys[by].member);
 	keys[by].value(row, out);
-	out_printf(out, ", \"%s\": %" PRIu64 ", \"ages\": {", keys[by].counted,
+	buf_printf(out, ", \"%s\": %" PRIu64 ", \"ages\": {", keys[by].counted,
 	    row->total);
 	for (i = 0; i < AGES; i++)
-		out_printf(out, "%s\"%s\": %" PRIu64, i == 0 ? "" : ", ",
+		buf_printf(out, "%s\"%s\": %" PRIu64, i == 0 ? "" : ", ",
 		    titles[i + 1], row->counts[i]);
-	out_str(out, "}}\n");
+	buf_add_str(out, "}}\n");
 }
 
 int
-shape_print(struct shape *s, const struct options *o, struct out *out)
+shape_print(struct shape *s, const struct options *o, struct buf *out)
 {
 	struct shape_row total = { 0 };
 	struct shape_row **rows = sort_rows(s, &total);

@@ -118,7 +118,7 @@ is_known(const struct share_row *row, size_t i)
 
 /* "20/10000"; "20/-": no limit; "-": this user may not see it. */
 void
-share_row_text(struct out *out, const struct share_row *row)
+share_row_text(struct buf *out, const struct share_row *row)
 {
 	const char *name = user_name(row->uid);
 	char limit[24], text[48];
@@ -130,32 +130,32 @@ share_row_text(struct out *out, const struct share_row *row)
 		(void)snprintf(limit, sizeof(limit), "%" PRIu64, f->limit);
 		(void)snprintf(text, sizeof(text), "%" PRIu64 "/%s", f->use,
 		    f->limit == 0 ? "-" : limit);
-		out_printf(out, "%*s ", i == SHARE_BYTES ? 23 : 13,
+		buf_printf(out, "%*s ", i == SHARE_BYTES ? 23 : 13,
 		    is_known(row, i) ? text : "-");
 	}
-	out_str(out, " ");
+	buf_add_str(out, " ");
 	out_clean(out, name, 32);
-	out_printf(out, *name == '\0' ? "%u\n" : "(%u)\n", (unsigned)row->uid);
+	buf_printf(out, *name == '\0' ? "%u\n" : "(%u)\n", (unsigned)row->uid);
 }
 
 static void
-add_figure(struct out *out, const char *end, const char *name, bool known,
+add_figure(struct buf *out, const char *end, const char *name, bool known,
     uint64_t figure)
 {
-	out_printf(out, ", \"%s%s\": ", name, end);
+	buf_printf(out, ", \"%s%s\": ", name, end);
 	if (known)
-		out_printf(out, "%" PRIu64, figure);
+		buf_printf(out, "%" PRIu64, figure);
 	else
-		out_str(out, "null");
+		buf_add_str(out, "null");
 }
 
 void
-share_row_object(struct out *out, const struct share_row *row,
+share_row_object(struct buf *out, const struct share_row *row,
     const struct shares_time *when)
 {
 	size_t i;
 
-	out_printf(out, "{\"uid\": %u", (unsigned)row->uid);
+	buf_printf(out, "{\"uid\": %u", (unsigned)row->uid);
 	out_member(out, "user", user_name(row->uid));
 	for (i = 0; i < NSHARES; i++) {
 		const struct share_figure *f = &row->figures[i];
@@ -163,7 +163,7 @@ share_row_object(struct out *out, const struct share_row *row,
 		add_figure(out, "", members[i], is_known(row, i), f->use);
 		add_figure(out, "_limit", members[i], f->limit > 0, f->limit);
 	}
-	out_printf(out,
+	buf_printf(out,
 	    ", \"expansions\": %" PRIu64 ", \"counted_at\": %" PRId64
 	    ", \"running\": %s}\n",
 	    row->use.made, when->walked_wall / USEC_PER_SEC,

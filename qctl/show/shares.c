@@ -179,30 +179,30 @@ by_fullness(const void *a, const void *b)
 /* ---- output ---- */
 
 static void
-add_foot(struct out *out, const struct shares_time *when, usec_t now_wall)
+add_foot(struct buf *out, const struct shares_time *when, usec_t now_wall)
 {
 	if (when->walked_wall == 0) {
-		out_str(out,
+		buf_add_str(out,
 		    "The queues were not counted yet; drops are counted\n");
 		return;
 	}
-	out_str(out,
+	buf_add_str(out,
 	    when->is_running
 		? "Last walk over the queues: "
 		: "The instance does not run. Drops are counted now, other "
 		  "messages by the last walk: ");
 	out_time(out, when->walked_wall, now_wall);
-	out_str(out, "\n");
+	buf_add_str(out, "\n");
 }
 
 static void
-print(const struct shares *s, const struct shares_time *when, struct out *out)
+print(const struct shares *s, const struct shares_time *when, struct buf *out)
 {
 	const bool json = s->task->options.json;
 	size_t i;
 
 	if (!json)
-		out_str(out,
+		buf_add_str(out,
 		    s->count > 0 ? share_row_head
 				 : "No user has mail in the queues\n");
 	for (i = 0; i < s->count; i++)
@@ -258,13 +258,13 @@ find_account(const struct task *t, uid_t *ret)
 static int
 complain_unknown(const struct task *t)
 {
-	struct out text = { 0 };
+	struct buf text = { 0 };
 	int code;
 
-	out_str(&text, "no such user: ");
+	buf_add_str(&text, "no such user: ");
 	out_clean(&text, account_word(t), 100);
-	code = task_complain(&t->options, EX_NOUSER, buf_str(&text.text));
-	out_done(&text);
+	code = task_complain(&t->options, EX_NOUSER, buf_str(&text));
+	buf_done(&text);
 	return code;
 }
 
@@ -274,7 +274,7 @@ finish(struct shares *s, const struct worker_totals *totals)
 	const struct options *o = &s->task->options;
 	const struct shares_time when = { s->walked_wall,
 		is_running(s->task->instance) };
-	struct out text = { 0 };
+	struct buf text = { 0 };
 	size_t i;
 	int code, r = s->error;
 

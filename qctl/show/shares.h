@@ -43,8 +43,8 @@ struct shares_time {
 	bool is_running;    /* the instance */
 };
 /* A row for people or for programs, with its end. */
-void share_row_text(struct out *out, const struct share_row *row);
-void share_row_object(struct out *out, const struct share_row *row,
+void share_row_text(struct buf *out, const struct share_row *row);
+void share_row_object(struct buf *out, const struct share_row *row,
     const struct shares_time *when);
 extern const char share_row_head[];
 

@@ -16,16 +16,16 @@
 struct page {
 	struct worker *w;
 	const struct view *v;
-	struct out out;
+	struct buf out;
 };
 
 /* "NAME: value"; the value is cleaned. */
 static void
 add_field(struct page *p, const char *name, const char *value)
 {
-	out_printf(&p->out, "%s: ", name);
+	buf_printf(&p->out, "%s: ", name);
 	out_clean(&p->out, value, TEXT_MAX);
-	out_str(&p->out, "\n");
+	buf_add_str(&p->out, "\n");
 }
 
 /* Nothing, where nothing was given. */
@@ -39,32 +39,30 @@ add_given(struct page *p, const char *name, const char *value)
 static void
 add_address(struct page *p, const char *name, const char *address)
 {
-	out_printf(&p->out, "%s: <", name);
+	buf_printf(&p->out, "%s: <", name);
 	out_clean(&p->out, address, ADDRESS_MAX);
-	out_str(&p->out, ">\n");
+	buf_add_str(&p->out, ">\n");
 }
 
 /* A time with its distance from now. */
 static void
 add_time(struct page *p, const char *name, usec_t wall)
 {
-	out_printf(&p->out, "%s: ", name);
+	buf_printf(&p->out, "%s: ", name);
 	out_time(&p->out, wall, p->v->now_wall);
-	out_str(&p->out, "\n");
+	buf_add_str(&p->out, "\n");
 }
 
 static void
 add_place(struct page *p, const struct message *m)
 {
-	struct out path = { 0 };
-
-	out_printf(&path, "%s/%s/", m->sp->path, spool_dirs[m->dir].name);
+	buf_add_str(&p->out, "File: ");
+	out_clean(&p->out, m->sp->path, TEXT_MAX);
+	buf_printf(&p->out, "/%s/", spool_dirs[m->dir].name);
 	if (spool_dirs[m->dir].split)
-		out_printf(&path, "%" PRIu64 "/", m->inode % m->sp->split);
-	out_str(&path, m->name);
-	add_field(p, "File", buf_str(&path.text));
-	out_take_error(&p->out, &path);
-	out_done(&path);
+		buf_printf(&p->out, "%" PRIu64 "/", m->inode % m->sp->split);
+	out_clean(&p->out, m->name, TEXT_MAX);
+	buf_add_str(&p->out, "\n");
 }
 
 static void
@@ -89,7 +87,7 @@ add_hold(struct page *p, const struct message *m)
 		return;
 	add_field(p, "Held by", who);
 	if (note.rule != 0)
-		out_printf(&p->out, "Held by rule: %" PRIu32 "\n", note.rule);
+		buf_printf(&p->out, "Held by rule: %" PRIu32 "\n", note.rule);
 	add_time(p, "Held since", note.since_wall);
 	if (note.until_wall > 0)
 		add_time(p, "Held until", note.until_wall);
@@ -125,7 +123,7 @@ add_head(struct page *p, const struct message *m)
 	add_hold(p, m);
 	if (message_is_given_up(m))
 		add_field(p, "Expires", "by an operator, in its next attempt");
-	out_printf(&p->out,
+	buf_printf(&p->out,
 	    "Size: %" PRIu64 " bytes of content, %" PRIu64 " of the file\n"
 	    "Submitted by: uid %" PRIu32 ", to queue %" PRIu32 "\n",
 	    m->file.content_len, m->file.size, m->file.uid, m->file.queue);
@@ -183,11 +181,11 @@ add_clean(struct page *p, const char *data, size_t len)
 		const size_t plain = strcspn(data, "\n\t");
 
 		if (*data == '\n' || *data == '\t') {
-			out_printf(&p->out, "%c", *data++);
+			buf_printf(&p->out, "%c", *data++);
 			continue;
 		}
 		/* A NUL ends strcspn(), and is one more byte to clean. */
-		out_clean_len(&p->out, data, plain == 0 ? 1 : plain, SIZE_MAX);
+		text_clean(&p->out, data, plain == 0 ? 1 : plain, SIZE_MAX);
 		data += plain == 0 ? 1 : plain;
 	}
 }
@@ -261,6 +259,6 @@ show_text(struct worker *w, const struct message *m, const struct view *v)
 		rc = add_content(&p, m);
 	if (rc == 0)
 		rc = worker_text(w, "\n", 1);
-	out_done(&p.out);
+	buf_done(&p.out);
 	return rc;
 }

@@ -19,7 +19,7 @@ int list_json(struct worker *w, const struct message *m, const struct view *v);
 /* The line above the list. */
 extern const char list_head[];
 /* The line below it: the totals of all queues. */
-void list_total(const struct worker_totals *t, struct out *out);
+void list_total(const struct worker_totals *t, struct buf *out);
 
 int show_text(struct worker *w, const struct message *m, const struct view *v);
 
@@ -37,7 +37,7 @@ void shape_send(struct shape *s, struct worker *w);
 /* -ENOMEM; what is no row of shape_send() is passed over. */
 int shape_take(struct shape *s, const void *data, size_t len);
 /* The table, or with --json an object for each row, the largest first. */
-int shape_print(struct shape *s, const struct options *o, struct out *out);
+int shape_print(struct shape *s, const struct options *o, struct buf *out);
 
 /* ---- trace.c ---- */
 

@@ -29,27 +29,27 @@ wall(usec_t mono, struct sites_now now)
 }
 
 void
-sites_row(struct out *out, const struct shared_seen *seen, struct sites_now now)
+sites_row(struct buf *out, const struct shared_seen *seen, struct sites_now now)
 {
 	const struct site_view *v = &seen->view;
 
-	out_printf(out, "%-5s %7" PRIu32 " %5" PRIu32 " %8" PRIu32 "  ",
+	buf_printf(out, "%-5s %7" PRIu32 " %5" PRIu32 " %8" PRIu32 "  ",
 	    state_names[v->state], v->window, v->busy, seen->waiting);
 	out_clean(out, seen->name, sizeof(seen->name));
 	if (v->state == SITE_DEAD) {
-		out_str(out, ": since ");
+		buf_add_str(out, ": since ");
 		sentence_add_time(out, wall(v->dead_since, now), now.wall);
-		out_str(out, ", until ");
+		buf_add_str(out, ", until ");
 		sentence_add_time(out, wall(v->dead_until, now), now.wall);
-		out_str(out, ": ");
+		buf_add_str(out, ": ");
 		out_clean(out, seen->why, SITE_WHY_MAX);
 	}
-	out_str(out, "\n");
+	buf_add_str(out, "\n");
 }
 
 void
 sites_object(
-    struct out *out, const struct shared_seen *seen, struct sites_now now)
+    struct buf *out, const struct shared_seen *seen, struct sites_now now)
 {
 	const struct site_view *v = &seen->view;
 	const char *slash = strchr(seen->name, '/');
@@ -57,22 +57,22 @@ sites_object(
 
 	snprintf(transport, sizeof(transport), "%.*s",
 	    slash == NULL ? 0 : (int)(slash - seen->name), seen->name);
-	out_str(out, "{\"transport\": ");
-	out_json(out, transport);
+	buf_add_str(out, "{\"transport\": ");
+	out_json(out, transport, strlen(transport));
 	out_member(out, "destination", slash == NULL ? seen->name : slash + 1);
-	out_printf(out,
+	buf_printf(out,
 	    ", \"state\": \"%s\", \"window\": %" PRIu32 ", \"busy\": %" PRIu32
 	    ", \"waiting_queues\": %" PRIu32 ", \"deaths\": %" PRIu32,
 	    state_names[v->state], v->window, v->busy, seen->waiting,
 	    v->deaths);
 	if (v->state == SITE_DEAD) {
-		out_printf(out,
+		buf_printf(out,
 		    ", \"dead_since\": %" PRId64 ", \"dead_until\": %" PRId64,
 		    wall(v->dead_since, now) / USEC_PER_SEC,
 		    wall(v->dead_until, now) / USEC_PER_SEC);
 		out_member(out, "reason", seen->why);
 	}
-	out_str(out, "}\n");
+	buf_add_str(out, "}\n");
 }
 
 /* ---- the table ---- */
@@ -120,16 +120,16 @@ is_wanted(const struct options *o, const struct shared_seen *seen)
 static bool
 put(struct visit *v, const struct shared_seen *seen)
 {
-	struct out line = { 0 };
+	struct buf line = { 0 };
 
 	if (!v->wrote && !v->o->json)
-		out_str(&line, sites_head);
+		buf_add_str(&line, sites_head);
 	v->wrote = true;
 	(v->o->json ? sites_object : sites_row)(&line, seen, v->now);
 	v->error = line.error;
-	if (v->error == 0 && fputs(buf_str(&line.text), stdout) < 0)
+	if (v->error == 0 && fputs(buf_str(&line), stdout) < 0)
 		v->error = -EIO;
-	out_done(&line);
+	buf_done(&line);
 	return v->error == 0;
 }
 

@@ -20,9 +20,9 @@ struct sites_now {
 	usec_t mono, wall;
 };
 void sites_row(
-    struct out *out, const struct shared_seen *seen, struct sites_now now);
+    struct buf *out, const struct shared_seen *seen, struct sites_now now);
 void sites_object(
-    struct out *out, const struct shared_seen *seen, struct sites_now now);
+    struct buf *out, const struct shared_seen *seen, struct sites_now now);
 extern const char sites_head[];
 
 /* The order of --top: the dead first, then those that more queues wait for,

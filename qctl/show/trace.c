@@ -29,7 +29,7 @@ static const struct {
 };
 
 static void
-trace_add_row(struct out *out, uint32_t queue, const struct msg_TRACED *f)
+trace_add_row(struct buf *out, uint32_t queue, const struct msg_TRACED *f)
 {
 	const time_t at = (time_t)(f->at_wall / USEC_PER_SEC);
 	char clock[16];
@@ -38,27 +38,23 @@ trace_add_row(struct out *out, uint32_t queue, const struct msg_TRACED *f)
 	(void)localtime_r(&at, &tm);
 	if (strftime(clock, sizeof(clock), "%H:%M:%S", &tm) == 0)
 		clock[0] = '\0';
-	out_printf(out, "%s.%03u  q%" PRIu32 "  %.*s  %.*s %c %.*s\n", clock,
+	buf_printf(out, "%s.%03u  q%" PRIu32 "  %.*s  %.*s %c %.*s\n", clock,
 	    (unsigned)(f->at_wall / USEC_PER_MSEC % 1000), queue,
 	    (int)f->id.len, f->id.data, (int)f->relay.len, f->relay.data,
 	    trace_speakers[f->who].sign, (int)f->text.len, f->text.data);
 }
 
 static void
-trace_add_member(struct out *out, const char *name, const struct msg_str *value)
+trace_add_member(struct buf *out, const char *name, const struct msg_str *value)
 {
-	struct out text = { 0 };
-
-	out_printf(&text, "%.*s", (int)value->len, value->data);
-	out_member(out, name, buf_str(&text.text));
-	out_take_error(out, &text);
-	out_done(&text);
+	buf_printf(out, ", \"%s\": ", name);
+	out_json(out, value->data, value->len);
 }
 
 static void
-trace_add_object(struct out *out, uint32_t queue, const struct msg_TRACED *f)
+trace_add_object(struct buf *out, uint32_t queue, const struct msg_TRACED *f)
 {
-	out_printf(out,
+	buf_printf(out,
 	    "{\"time\": %" PRId64 ".%06u, \"queue\": %" PRIu32
 	    ", \"who\": \"%s\"",
 	    f->at_wall / USEC_PER_SEC, (unsigned)(f->at_wall % USEC_PER_SEC),
@@ -66,20 +62,20 @@ trace_add_object(struct out *out, uint32_t queue, const struct msg_TRACED *f)
 	trace_add_member(out, "id", &f->id);
 	trace_add_member(out, "relay", &f->relay);
 	trace_add_member(out, "text", &f->text);
-	out_str(out, "}\n");
+	buf_add_str(out, "}\n");
 }
 
 static int
 trace_put(struct worker *w, const struct options *o, const struct msg_TRACED *f)
 {
-	struct out line = { 0 };
+	struct buf line = { 0 };
 	int r;
 
 	if (f->who >= TRACE_NWHO)
 		return -EBADMSG;
 	(o->json ? trace_add_object : trace_add_row)(&line, w->queue, f);
 	r = out_send(&line, w);
-	out_done(&line);
+	buf_done(&line);
 	worker_message(w, 0);
 	return r;
 }
@@ -206,7 +202,7 @@ trace_take_row(uint32_t queue UNUSED, const void *data UNUSED,
 {
 	struct task *t = arg;
 	const char *destination = t->options.sites.patterns[0];
-	struct out shown = { 0 };
+	struct buf shown = { 0 };
 
 	if (t->options.quiet)
 		return;
@@ -214,10 +210,10 @@ trace_take_row(uint32_t queue UNUSED, const void *data UNUSED,
 	out_clean(&shown, destination, TRACE_PATTERN_MAX);
 	task_tell(&t->options,
 	    "trace of %s for %" PRId64 " s; interrupt (^C) to end",
-	    buf_str(&shown.text), t->options.trace_time / USEC_PER_SEC);
+	    buf_str(&shown), t->options.trace_time / USEC_PER_SEC);
 	if (!sites_have(destination, t->instance))
-		trace_tell_waits(t->options.program, buf_str(&shown.text));
-	out_done(&shown);
+		trace_tell_waits(t->options.program, buf_str(&shown));
+	buf_done(&shown);
 }
 
 static const struct failure trace_failures[] = {

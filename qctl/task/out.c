@@ -6,112 +6,51 @@
 #include "base/num.h"
 #include "base/text.h"
 
-static void
-note_error(struct out *o, int r)
+void
+out_clean(struct buf *o, const char *s, size_t max)
 {
-	if (r < 0 && o->error == 0)
-		o->error = r;
+	(void)text_clean(o, s, strlen(s), max);
 }
 
 void
-out_printf(struct out *o, const char *fmt, ...)
-{
-	va_list ap;
-
-	va_start(ap, fmt);
-	if (o->error == 0)
-		note_error(o, buf_vprintf(&o->text, fmt, ap));
-	va_end(ap);
-}
-
-void
-out_str(struct out *o, const char *s)
-{
-	if (o->error == 0)
-		note_error(o, buf_add_str(&o->text, s));
-}
-
-void
-out_clean(struct out *o, const char *s, size_t max)
-{
-	out_clean_len(o, s, strlen(s), max);
-}
-
-void
-out_clean_len(struct out *o, const char *s, size_t len, size_t max)
-{
-	if (o->error == 0)
-		note_error(o, text_clean(&o->text, s, len, max));
-}
-
-void
-out_time(struct out *o, usec_t wall, usec_t now_wall)
+out_time(struct buf *o, usec_t wall, usec_t now_wall)
 {
 	const usec_t away = wall - now_wall;
 	char date[DATE_SIZE];
 
 	date_format(wall, date);
-	out_printf(o, "%s (%s", date, away > 0 ? "in " : "");
-	out_span(o, away > 0 ? away : -away);
-	out_str(o, away > 0 ? ")" : " ago)");
-}
-
-void
-out_span(struct out *o, usec_t span)
-{
-	if (o->error == 0)
-		note_error(o, num_add_span(&o->text, span));
+	buf_printf(o, "%s (%s", date, away > 0 ? "in " : "");
+	num_add_span(o, away > 0 ? away : -away);
+	buf_add_str(o, away > 0 ? ")" : " ago)");
 }
 
 /* Cleaned text has no control characters: two are left to be escaped. */
 void
-out_json(struct out *o, const char *s)
+out_json(struct buf *o, const char *s, size_t len)
 {
 	struct buf clean = { 0 };
 
-	note_error(o, text_clean(&clean, s, strlen(s), SIZE_MAX));
-	if (o->error == 0)
-		note_error(
-		    o, buf_add_quoted(&o->text, buf_str(&clean), clean.len));
+	if (text_clean(&clean, s, len, SIZE_MAX) < 0)
+		o->error = clean.error;
+	buf_add_quoted(o, buf_str(&clean), clean.len);
 	buf_done(&clean);
 }
 
 void
-out_member(struct out *o, const char *name, const char *value)
+out_member(struct buf *o, const char *name, const char *value)
 {
 	if (value == NULL)
 		return;
-	out_printf(o, ", \"%s\": ", name);
-	out_json(o, value);
-}
-
-void
-out_take_error(struct out *o, const struct out *piece)
-{
-	note_error(o, piece->error);
+	buf_printf(o, ", \"%s\": ", name);
+	out_json(o, value, strlen(value));
 }
 
 int
-out_send(struct out *o, struct worker *w)
+out_send(struct buf *o, struct worker *w)
 {
-	const int r = o->error < 0
-	    ? o->error
-	    : worker_text(w, buf_str(&o->text), o->text.len);
+	const int r =
+	    o->error < 0 ? o->error : worker_text(w, buf_str(o), o->len);
 
-	out_reset(o);
+	buf_reset(o);
 	return r;
-}
-
-void
-out_reset(struct out *o)
-{
-	buf_reset(&o->text);
-	o->error = 0;
-}
-
-void
-out_done(struct out *o)
-{
-	buf_done(&o->text);
-	o->error = 0;
 }

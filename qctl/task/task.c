@@ -37,7 +37,7 @@ task_fail(const struct options *o, const struct failure *rows, size_t count,
 }
 
 int
-task_put(const struct options *o, int r, struct out *text)
+task_put(const struct options *o, int r, struct buf *text)
 {
 	int code = EX_OK;
 
@@ -45,10 +45,10 @@ task_put(const struct options *o, int r, struct out *text)
 		r = text->error;
 	if (r < 0)
 		code = task_complain(o, EX_OSERR, strerror(-r));
-	else if (fputs(buf_str(&text->text), stdout) < 0 || fflush(stdout) != 0)
+	else if (fputs(buf_str(text), stdout) < 0 || fflush(stdout) != 0)
 		code = task_complain(
 		    o, EX_IOERR, "standard output cannot be written");
-	out_done(text);
+	buf_done(text);
 	return code;
 }
 

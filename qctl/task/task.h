@@ -86,7 +86,7 @@ int task_fail(const struct options *o, const struct failure *rows, size_t count,
     int error);
 /* A text to standard output, unless r, which is -errno then, says that there is
  * none: an exit code. The text is freed. */
-int task_put(const struct options *o, int r, struct out *text);
+int task_put(const struct options *o, int r, struct buf *text);
 
 /* Finds the queues that there are: where the disk of QUEUE_BASE does not
  * answer, which is told, those that the supervisor knows. */

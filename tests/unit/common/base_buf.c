@@ -37,6 +37,19 @@ Test(base_buf, what_is_added_stays_and_ends_in_nul)
 	cr_expect_null(b.data);
 }
 
+Test(base_buf, the_first_error_is_kept_until_a_reset)
+{
+	struct buf b = { 0 };
+
+	cr_expect_eq(buf_reserve(&b, SIZE_MAX), -ENOMEM);
+	cr_expect_eq(b.error, -ENOMEM);
+	cr_expect_eq(buf_add_str(&b, "a"), 0);
+	cr_expect_eq(b.error, -ENOMEM);
+	buf_reset(&b);
+	cr_expect_eq(b.error, 0);
+	buf_done(&b);
+}
+
 Test(base_buf, printf_of_any_length)
 {
 	struct buf b = { 0 };

@@ -20,7 +20,7 @@ read_page(
 Test(qread, the_highest_load_comes_first)
 {
 	static struct sched_page page;
-	struct out out = { 0 };
+	struct buf out = { 0 };
 
 	page = (struct sched_page){ .qcount = 3,
 		.qconf = 4,
@@ -40,12 +40,12 @@ Test(qread, the_highest_load_comes_first)
 	};
 	qread_table(&page, read_page, "", &out);
 	cr_expect_eq(out.error, 0);
-	cr_expect_str_eq(buf_str(&out.text),
+	cr_expect_str_eq(buf_str(&out),
 	    "queue      local  Remote   +/- flag\n"
 	    "queue4     0/0      0/0    - enabled\n"
 	    "queue2     2/5      0/20   + disabled\n"
 	    "queue3     3/5      0/20   + enabled\n"
 	    "queue1     1/5      0/20   + enabled\n"
 	    "threshold = 90.00 , qcount = 3, qconf = 4, qload = 45.00\n");
-	out_done(&out);
+	buf_done(&out);
 }

@@ -22,12 +22,12 @@ TestSuite(sentence, .init = in_utc);
 static const char *
 sentence(struct msg_EXPLAINED f)
 {
-	static struct out out;
+	static struct buf out;
 
-	out_reset(&out);
+	buf_reset(&out);
 	sentence_add(&out, &f, NOW);
 	cr_assert_eq(out.error, 0);
-	return buf_str(&out.text);
+	return buf_str(&out);
 }
 
 static struct msg_EXPLAINED
@@ -136,20 +136,20 @@ Test(sentence, later_by_what_is_dead_then)
 		    "destination and tries the message now.\n",
 	};
 	const struct msg_EXPLAINED f = full(SITUATION_LATER);
-	struct out out = { 0 };
+	struct buf out = { 0 };
 	size_t i;
 
 	for (i = 0; i < ARRAY_LEN(want); i++) {
-		out_reset(&out);
+		buf_reset(&out);
 		sentence_add_later(&out, &f, (enum sentence_dead)i, NOW);
 		cr_assert_eq(out.error, 0);
-		cr_expect_not_null(strstr(buf_str(&out.text),
+		cr_expect_not_null(strstr(buf_str(&out),
 		    "    Next: the message is due Tue, 14 Nov 2023 22:19:20 "
 		    "+0000 (in 5m); "));
-		cr_expect_not_null(strstr(buf_str(&out.text), want[i]), "%s",
-		    buf_str(&out.text));
+		cr_expect_not_null(
+		    strstr(buf_str(&out), want[i]), "%s", buf_str(&out));
 	}
-	out_done(&out);
+	buf_done(&out);
 }
 
 Test(sentence, times_that_are_none)

@@ -12,7 +12,7 @@
 #define USER 3999999999u
 
 static struct share_row row;
-static struct out out;
+static struct buf out;
 
 static void
 start(void)
@@ -30,7 +30,7 @@ start(void)
 static void
 end(void)
 {
-	out_done(&out);
+	buf_done(&out);
 }
 
 TestSuite(shares, .init = start, .fini = end);
@@ -39,14 +39,14 @@ Test(shares, each_figure_stands_beside_its_limit)
 {
 	share_row_text(&out, &row);
 	cr_assert_eq(out.error, 0);
-	cr_expect_str_eq(buf_str(&out.text),
+	cr_expect_str_eq(buf_str(&out),
 	    "       20/100         4096/1073741824          20/-        3/1200"
 	    "          1/20  3999999999\n");
-	out_reset(&out);
+	buf_reset(&out);
 	row.knows_door = false;
 	share_row_text(&out, &row);
 	cr_assert_eq(out.error, 0);
-	cr_expect_str_eq(buf_str(&out.text),
+	cr_expect_str_eq(buf_str(&out),
 	    "       20/100         4096/1073741824          20/-             -"
 	    "             -  3999999999\n");
 }
@@ -58,7 +58,7 @@ Test(shares, json)
 	row.knows_door = false;
 	share_row_object(&out, &row, &when);
 	cr_assert_eq(out.error, 0);
-	cr_expect_str_eq(buf_str(&out.text),
+	cr_expect_str_eq(buf_str(&out),
 	    "{\"uid\": 3999999999, \"user\": \"\", \"messages\": 20, "
 	    "\"messages_limit\": 100, \"bytes\": 4096, "
 	    "\"bytes_limit\": 1073741824, \"files\": 20, "

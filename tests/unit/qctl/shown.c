@@ -159,14 +159,14 @@ Test(shown, A7_show)
 Test(shown, total)
 {
 	struct worker_totals t = { .messages = 1, .bytes = 2047 };
-	struct out out = { 0 };
+	struct buf out = { 0 };
 
 	list_total(&t, &out);
 	t.messages = 12;
 	list_total(&t, &out);
-	cr_expect_str_eq(buf_str(&out.text),
+	cr_expect_str_eq(buf_str(&out),
 	    "-- 1 Kbytes in 1 Request.\n-- 1 Kbytes in 12 Requests.\n");
-	out_done(&out);
+	buf_done(&out);
 }
 
 /* ---- shape ---- */
@@ -183,7 +183,7 @@ Test(shown, shape_by_age)
 	const usec_t minute = 60 * USEC_PER_SEC;
 	const struct options by_rcpt = { 0 };
 	struct view v = { .options = &by_rcpt };
-	struct out out = { 0 };
+	struct buf out = { 0 };
 	struct paper p;
 
 	v.rows = shape_new();
@@ -194,14 +194,14 @@ Test(shown, shape_by_age)
 	count(&p, &v, 1280 * minute);
 	count(&p, &v, 1280 * minute + 1);
 	cr_expect_eq(shape_print(v.rows, v.options, &out), 0);
-	cr_expect_str_eq(buf_str(&out.text),
+	cr_expect_str_eq(buf_str(&out),
 	    "              T 5 10 20 40 80 160 320 640 1280 1280+\n"
 	    "       TOTAL 15 6  3  0  0  0   0   0   0    3     3\n"
 	    "\"q\\\\.example  5 2  1  0  0  0   0   0   0    1     1\n"
 	    "   b.example  5 2  1  0  0  0   0   0   0    1     1\n"
 	    "   c.example  5 2  1  0  0  0   0   0   0    1     1\n",
-	    "%s", buf_str(&out.text));
-	out_done(&out);
+	    "%s", buf_str(&out));
+	buf_done(&out);
 	shape_free(&v.rows);
 	paper_close(&p);
 }
@@ -212,7 +212,7 @@ Test(shown, shape_rows_add_up)
 	struct view v = { .options = &by_sender };
 	struct shape *all = shape_new();
 	uint64_t row[10 + 1] = { 0 };
-	struct out out = { 0 };
+	struct buf out = { 0 };
 	struct paper p;
 
 	v.rows = shape_new();
@@ -224,11 +224,11 @@ Test(shown, shape_rows_add_up)
 	cr_expect_eq(shape_take(all, row, 10 * sizeof(*row) + 3), 0);
 	cr_expect_eq(shape_take(all, row, 10), 0, "no row");
 	cr_expect_eq(shape_print(all, v.options, &out), 0);
-	cr_expect_not_null(strstr(buf_str(&out.text), "\n  x.e 4 4 "));
-	out_reset(&out);
+	cr_expect_not_null(strstr(buf_str(&out), "\n  x.e 4 4 "));
+	buf_reset(&out);
 	cr_expect_eq(shape_print(v.rows, v.options, &out), 0);
-	cr_expect_not_null(strstr(buf_str(&out.text), "\nMAILER-DAEMON 1 1 "));
-	out_done(&out);
+	cr_expect_not_null(strstr(buf_str(&out), "\nMAILER-DAEMON 1 1 "));
+	buf_done(&out);
 	shape_free(&v.rows);
 	shape_free(&all);
 	paper_close(&p);
@@ -252,7 +252,7 @@ Test(shown, shape_by_each_key)
 		{ SHAPE_BY_UID, "\n4000111222 1 1",
 		    "{\"uid\": 4000111222, \"user\": \"\", \"messages\": 1, " },
 	};
-	struct out out = { 0 };
+	struct buf out = { 0 };
 	struct paper p;
 	size_t i;
 
@@ -263,18 +263,18 @@ Test(shown, shape_by_each_key)
 		struct view v = { .options = &o, .rows = shape_new() };
 
 		count(&p, &v, 0);
-		out_reset(&out);
+		buf_reset(&out);
 		cr_expect_eq(shape_print(v.rows, &o, &out), 0);
-		cr_expect_not_null(strstr(buf_str(&out.text), cases[i].text),
-		    "%s", buf_str(&out.text));
+		cr_expect_not_null(
+		    strstr(buf_str(&out), cases[i].text), "%s", buf_str(&out));
 		o.json = true;
-		out_reset(&out);
+		buf_reset(&out);
 		cr_expect_eq(shape_print(v.rows, &o, &out), 0);
-		cr_expect_not_null(strstr(buf_str(&out.text), cases[i].json),
-		    "%s", buf_str(&out.text));
-		cr_expect_null(strstr(buf_str(&out.text), "TOTAL"));
+		cr_expect_not_null(
+		    strstr(buf_str(&out), cases[i].json), "%s", buf_str(&out));
+		cr_expect_null(strstr(buf_str(&out), "TOTAL"));
 		shape_free(&v.rows);
 	}
-	out_done(&out);
+	buf_done(&out);
 	paper_close(&p);
 }

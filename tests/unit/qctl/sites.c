@@ -9,7 +9,7 @@
 #define SECOND USEC_PER_SEC
 
 static const struct sites_now now = { 1000 * SECOND, 1700000060 * SECOND };
-static struct out out;
+static struct buf out;
 
 static void
 in_utc(void)
@@ -21,7 +21,7 @@ in_utc(void)
 static void
 end(void)
 {
-	out_done(&out);
+	buf_done(&out);
 }
 
 TestSuite(sites, .init = in_utc, .fini = end);
@@ -47,19 +47,19 @@ Test(sites, A7_rows)
 
 	sites_row(&out, &full, now);
 	cr_assert_eq(out.error, 0);
-	cr_expect_str_eq(buf_str(&out.text),
-	    "full        5     5        3  smtp/x?.example\n");
-	out_reset(&out);
+	cr_expect_str_eq(
+	    buf_str(&out), "full        5     5        3  smtp/x?.example\n");
+	buf_reset(&out);
 	sites_row(&out, &dead, now);
 	cr_assert_eq(out.error, 0);
-	cr_expect_str_eq(buf_str(&out.text),
+	cr_expect_str_eq(buf_str(&out),
 	    "dead        5     0        0  smtp/x?.example: since Tue, 14 Nov "
 	    "2023 22:13:20 +0000 (60s ago), until Tue, 14 Nov 2023 22:19:20 "
 	    "+0000 (in 5m): 4.4.1 no \"way\"?[2J\n");
-	out_reset(&out);
+	buf_reset(&out);
 	sites_object(&out, &dead, now);
 	cr_assert_eq(out.error, 0);
-	cr_expect_str_eq(buf_str(&out.text),
+	cr_expect_str_eq(buf_str(&out),
 	    "{\"transport\": \"smtp\", \"destination\": \"x?.example\", "
 	    "\"state\": \"dead\", \"window\": 5, \"busy\": 0, "
 	    "\"waiting_queues\": 0, \"deaths\": 2, \"dead_since\": "
