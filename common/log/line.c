@@ -1,5 +1,6 @@
 #include "log/parts.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -58,13 +59,18 @@ static const char *const level_names[] = {
 
 /* ---- text ---- */
 
-/* Adds the part of the text that fits and leaves `keep` bytes free. */
-static int
-add_clean(struct buf *out, const char *s, size_t keep)
+/* The bytes that fit while `keep` bytes stay free. */
+static size_t
+room_in(const struct buf *out, size_t keep)
 {
-	size_t room = out->len + keep >= ROOM ? 0 : ROOM - keep - out->len;
+	return out->len + keep >= ROOM ? 0 : ROOM - keep - out->len;
+}
 
-	return text_clean(out, s, strlen(s), room);
+/* Adds the part of the text that fits. */
+static void
+add_clean(struct buf *out, const char *s)
+{
+	(void)text_clean(out, s, strlen(s), room_in(out, 0));
 }
 
 /* Characters that could end a value for a parser, or seem to begin another one.
@@ -97,102 +103,81 @@ text_run(const char *begin, const char *s)
 }
 
 /* Runs of characters as add_clean() does, and the character behind each run as
- * \xHH. An escape is never cut. */
-static int
-add_escaped(struct buf *out, const char *s, size_t keep,
+ * \xHH, with one byte left free. An escape is never cut. */
+static void
+add_escaped(struct buf *out, const char *s,
     size_t (*run_of)(const char *begin, const char *s))
 {
 	const char *begin = s;
-	char escape[8];
 	size_t run, room, was;
-	int r = 0;
 
-	while (r == 0 && *s != '\0') {
+	while (out->error == 0 && *s != '\0') {
 		run = run_of(begin, s);
-		room = out->len + keep >= ROOM ? 0 : ROOM - keep - out->len;
+		room = room_in(out, 1);
 		was = out->len;
 		if (run > 0) {
-			r = text_clean(out, s, run, room);
+			(void)text_clean(out, s, run, room);
 		} else if (room >= 4) {
 			run = 1;
-			snprintf(escape, sizeof(escape), "\\x%02x",
-			    (unsigned char)*s);
-			r = buf_add_str(out, escape);
+			buf_printf(out, "\\x%02x", (unsigned char)*s);
 		}
 		if (run == 0 || out->len < was + run)
 			break;
 		s += run;
 	}
-	return r;
 }
 
-static int
+static void
 add_text_field(struct buf *out, const struct log_field *field)
 {
 	char number[NUMBER_SIZE];
 	bool address = field->kind == LOG_KIND_ADDR;
-	int r = add_clean(out, field->name, 0);
 
-	if (r == 0)
-		r = add_clean(out, address ? "=<" : "=", 0);
-	if (r < 0)
-		return r;
-	if (!is_number(field)) {
-		r = add_escaped(
-		    out, field->str == NULL ? "" : field->str, 1, value_run);
-		return r < 0 || !address ? r : add_clean(out, ">", 0);
+	add_clean(out, field->name);
+	add_clean(out, address ? "=<" : "=");
+	if (is_number(field)) {
+		format_number(field, number);
+		add_clean(out, number);
+		return;
 	}
-	format_number(field, number);
-	return add_clean(out, number, 0);
+	add_escaped(out, field->str == NULL ? "" : field->str, value_run);
+	add_clean(out, address ? ">" : "");
 }
 
-static int
-add_text_head(struct buf *out, const struct log_event *event,
-    const struct log_style *style)
+static void
+add_head(struct buf *out, const char *head)
 {
-	int r = 0;
-
-	if (style->program != NULL) {
-		r = add_clean(out, style->program, 0);
-		if (r == 0)
-			r = add_clean(out, ": ", 0);
+	if (head != NULL) {
+		add_clean(out, head);
+		add_clean(out, ": ");
 	}
-	if (r == 0 && event->level >= LOG_WARNING_L) {
-		r = add_clean(out, level_names[event->level], 0);
-		if (r == 0)
-			r = add_clean(out, ": ", 0);
-	}
-	if (r == 0 && event->id != NULL) {
-		r = add_clean(out, event->id, 0);
-		if (r == 0)
-			r = add_clean(out, ": ", 0);
-	}
-	return r;
 }
 
 int
 log_line_text(struct buf *out, const struct log_event *event,
     const struct log_style *style)
 {
-	bool parens;
+	const bool parens = !event->plain && event->nfields > 0;
 	size_t i;
-	int r = add_text_head(out, event, style);
 
-	for (i = 0; r == 0 && i < event->nfields; i++) {
-		if (i > 0)
-			r = add_clean(out, ", ", 0);
-		if (r == 0)
-			r = add_text_field(out, &event->fields[i]);
+	add_head(out, style->program);
+	add_head(out,
+	    event->level >= LOG_WARNING_L ? level_names[event->level] : NULL);
+	add_head(out, event->id);
+	for (i = 0; i < event->nfields; i++) {
+		add_clean(out, i > 0 ? ", " : "");
+		add_text_field(out, &event->fields[i]);
 	}
-	if (r < 0 || event->text == NULL)
-		return r;
-	parens = !event->plain && event->nfields > 0;
+	if (event->text == NULL)
+		return out->error;
 	if (event->nfields > 0)
-		r = add_clean(out, parens ? " (" : " ", 0);
-	if (r == 0)
-		r = parens ? add_escaped(out, event->text, 1, text_run)
-			   : add_clean(out, event->text, 0);
-	return r < 0 || !parens ? r : add_clean(out, ")", 0);
+		add_clean(out, parens ? " (" : " ");
+	if (parens)
+		add_escaped(out, event->text, text_run);
+	else
+		add_clean(out, event->text);
+	add_clean(out, parens ? ")" : "");
+	return out->error;
 }
 
 /* ---- JSON ---- */
@@ -203,60 +188,54 @@ fits(const struct buf *out, size_t more)
 	return out->len + more + sizeof(JSON_TAIL) - 1 <= ROOM;
 }
 
-/* A string from outside; false when it was cut. After text_clean() only these
- * two characters need an escape. */
-static int
+/* A string from outside. After text_clean() only these two characters need an
+ * escape. */
+static void
 add_json_string(struct buf *out, const char *s, bool *cut)
 {
 	struct buf clean = { 0 };
-	size_t i;
-	int r = text_clean(&clean, s, strlen(s), LOG_LINE_MAX);
+	size_t i, n;
 
-	if (r == 0)
-		r = buf_add_char(out, '"');
-	for (i = 0; r == 0 && i < clean.len;) {
-		size_t n = 1;
+	buf_note(out, text_clean(&clean, s, strlen(s), LOG_LINE_MAX));
+	buf_add_char(out, '"');
+	for (i = 0; i < clean.len; i += n) {
 		bool escape = clean.data[i] == '"' || clean.data[i] == '\\';
 
 		/* A character of UTF-8 is never cut. */
-		while (i + n < clean.len &&
-		    ((unsigned char)clean.data[i + n] & 0xc0) == 0x80)
+		for (n = 1; i + n < clean.len &&
+		     ((unsigned char)clean.data[i + n] & 0xc0) == 0x80;)
 			n++;
 		if (!fits(out, n + escape + 1)) {
 			*cut = true;
 			break;
 		}
 		if (escape)
-			r = buf_add_char(out, '\\');
-		if (r == 0)
-			r = buf_add(out, clean.data + i, n);
-		i += n;
+			buf_add_char(out, '\\');
+		buf_add(out, clean.data + i, n);
 	}
 	buf_done(&clean);
-	return r < 0 ? r : buf_add_char(out, '"');
+	buf_add_char(out, '"');
 }
 
-/* `,"name":`; 1, or 0 when it does not fit with a small value. */
-static int
-add_json_name(struct buf *out, const char *name, bool *cut)
+/* `,"name":`; false when it does not fit with a small value. */
+static bool
+add_json_name(struct buf *out, const char *name, size_t len, bool *cut)
 {
-	int r;
-
-	if (!fits(out, strlen(name) + NUMBER_SIZE + 8)) {
+	if (!fits(out, len + NUMBER_SIZE + 8)) {
 		*cut = true;
-		return 0;
+		return false;
 	}
-	r = buf_printf(
-	    out, "%s\"%s\":", out->data[out->len - 1] == '{' ? "" : ",", name);
-	return r < 0 ? r : 1;
+	buf_printf(out,
+	    "%s\"%.*s\":", out->data[out->len - 1] == '{' ? "" : ",", (int)len,
+	    name);
+	return true;
 }
 
-static int
+static void
 add_json_member(struct buf *out, const char *name, const char *value, bool *cut)
 {
-	int r = value == NULL ? 0 : add_json_name(out, name, cut);
-
-	return r <= 0 ? r : add_json_string(out, value, cut);
+	if (value != NULL && add_json_name(out, name, strlen(name), cut))
+		add_json_string(out, value, cut);
 }
 
 /* Is it a number as JSON has it: digits, with a point between digits? */
@@ -274,58 +253,59 @@ is_decimal(const char *s, size_t len)
 	return part > 0 && whole + 1 + part == len;
 }
 
-static int
+static void
 add_json_decimal(struct buf *out, const char *s, size_t len)
 {
-	return is_decimal(s, len) && len < NUMBER_SIZE
-	    ? buf_add(out, s, len)
-	    : buf_add_str(out, "null");
+	if (is_decimal(s, len) && len < NUMBER_SIZE)
+		buf_add(out, s, len);
+	else
+		buf_add_str(out, "null");
 }
 
 /* `{"a":1,"b":2}` of the values 1/2 and the names a/b. */
-static int
+static void
 add_json_decimals(struct buf *out, const struct log_field *field, bool *cut)
 {
 	const char *name = field->members, *value = field->str;
 	size_t name_len, value_len;
-	int r = buf_add_char(out, '{');
 
-	while (r == 0 && *name != '\0') {
+	buf_add_char(out, '{');
+	while (*name != '\0') {
 		name_len = strcspn(name, "/");
 		value_len = strcspn(value, "/");
-		if (!fits(out, name_len + NUMBER_SIZE + 8)) {
-			*cut = true;
+		if (!add_json_name(out, name, name_len, cut))
 			break;
-		}
-		r = buf_printf(out,
-		    "%s\"%.*s\":", name == field->members ? "" : ",",
-		    (int)name_len, name);
-		if (r == 0)
-			r = add_json_decimal(out, value, value_len);
+		add_json_decimal(out, value, value_len);
 		name += name_len + (name[name_len] == '/');
 		value += value_len + (value[value_len] == '/');
 	}
-	return r < 0 ? r : buf_add_char(out, '}');
+	buf_add_char(out, '}');
 }
 
-static int
+static void
 add_json_field(struct buf *out, const struct log_field *field, bool *cut)
 {
 	const char *str = field->str == NULL ? "" : field->str;
 	char number[NUMBER_SIZE];
-	int r;
 
-	if (field->kind == LOG_KIND_STR || field->kind == LOG_KIND_ADDR)
-		return add_json_member(out, field->name, str, cut);
-	r = add_json_name(out, field->name, cut);
-	if (r <= 0)
-		return r;
-	if (field->kind == LOG_KIND_DECIMALS)
-		return add_json_decimals(out, field, cut);
-	if (field->kind == LOG_KIND_DECIMAL)
-		return add_json_decimal(out, str, strlen(str));
-	format_number(field, number);
-	return buf_add_str(out, number);
+	if (!add_json_name(out, field->name, strlen(field->name), cut))
+		return;
+	switch (field->kind) {
+	case LOG_KIND_STR:
+	case LOG_KIND_ADDR:
+		add_json_string(out, str, cut);
+		break;
+	case LOG_KIND_DECIMALS:
+		add_json_decimals(out, field, cut);
+		break;
+	case LOG_KIND_DECIMAL:
+		add_json_decimal(out, str, strlen(str));
+		break;
+	case LOG_KIND_INT:
+	case LOG_KIND_TIME:
+		format_number(field, number);
+		buf_add_str(out, number);
+	}
 }
 
 /* RFC 3339, UTC. */
@@ -348,25 +328,18 @@ log_line_json(struct buf *out, const struct log_event *event,
 	char stamp[64];
 	bool cut = false;
 	size_t i;
-	int r = buf_add_char(out, '{');
 
 	format_stamp(style->now_wall, stamp);
-	if (r == 0)
-		r = add_json_member(out, "time", stamp, &cut);
-	if (r == 0)
-		r = add_json_member(out, "program", style->program, &cut);
-	if (r == 0)
-		r = add_json_member(
-		    out, "level", level_names[event->level], &cut);
-	if (r == 0)
-		r = add_json_member(out, "event", event->name, &cut);
-	if (r == 0)
-		r = add_json_member(out, "queue_id", event->id, &cut);
-	for (i = 0; r == 0 && i < event->nfields; i++)
-		r = add_json_field(out, &event->fields[i], &cut);
-	if (r == 0)
-		r = add_json_member(out, "text", event->text, &cut);
-	if (r < 0)
-		return r;
-	return buf_add_str(out, cut ? JSON_TAIL : "}");
+	if (buf_add_char(out, '{') < 0)
+		return -ENOMEM;
+	add_json_member(out, "time", stamp, &cut);
+	add_json_member(out, "program", style->program, &cut);
+	add_json_member(out, "level", level_names[event->level], &cut);
+	add_json_member(out, "event", event->name, &cut);
+	add_json_member(out, "queue_id", event->id, &cut);
+	for (i = 0; i < event->nfields; i++)
+		add_json_field(out, &event->fields[i], &cut);
+	add_json_member(out, "text", event->text, &cut);
+	buf_add_str(out, cut ? JSON_TAIL : "}");
+	return out->error;
 }

@@ -97,7 +97,6 @@ make_line(const struct log_event *event, struct buf *line)
 		.program = to_syslog && !json ? NULL : program,
 		.now_wall = json ? clock_wall() : 0,
 	};
-	int r;
 
 	if (part)
 		snprintf(with_part, sizeof(with_part), "%s/%.30s",
@@ -105,15 +104,16 @@ make_line(const struct log_event *event, struct buf *line)
 	buf_reset(line);
 	buf_reset(text);
 	/* The journal takes the priority off the line. */
-	r = state.journal ? buf_printf(text, "<%d>", priority_of_event(event))
-			  : 0;
-	if (r == 0)
-		r = json ? log_line_json(text, event, &style)
-			 : log_line_text(text, event, &style);
-	if (r < 0 || !to_syslog)
-		return r < 0 ? r : buf_add_char(line, '\n');
-	r = log_sink_syslog_head(line, priority_of_event(event), program);
-	return r < 0 ? r : buf_add(line, text->data, text->len);
+	if (state.journal)
+		buf_printf(text, "<%d>", priority_of_event(event));
+	if ((json ? log_line_json : log_line_text)(text, event, &style) < 0)
+		return text->error;
+	if (to_syslog) {
+		log_sink_syslog_head(line, priority_of_event(event), program);
+		buf_add(line, text->data, text->len);
+	} else
+		buf_add_char(line, '\n');
+	return line->error;
 }
 
 /* The first line from i on that is not written. */
