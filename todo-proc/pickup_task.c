@@ -65,12 +65,7 @@ pick_up(struct drop *drop)
 		r = check(drop);
 	if (r < 0)
 		return r;
-	p->id = (struct queue_id){
-		.arrival_wall = drop->file.arrival_wall,
-		.nonce = drop->file.nonce,
-		.queue = drop->file.queue,
-		.inode = (uint64_t)drop->st.st_ino,
-	};
+	p->id = queue_file_id(&drop->file, (uint64_t)drop->st.st_ino);
 	p->uid = drop->st.st_uid;
 	p->size = drop->file.size;
 	p->mtime_wall = clock_usec(drop->st.st_mtim);

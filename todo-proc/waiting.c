@@ -103,15 +103,13 @@ submitter_of(const struct spool *sp, enum spool_dir dir, uint64_t inode,
 static void
 look(const struct spool *sp, enum spool_dir dir, struct walk_found *found)
 {
-	char leaf[SPOOL_PATH_MAX];
 	struct waiting_user one = { .messages = 1 };
 	struct stat st;
 
 	found->u.one.messages = 0;
 	if (found->item.inode == 0)
 		return;
-	spool_leaf(sp, dir, found->item.inode, leaf, sizeof(leaf));
-	if (fstatat(sp->dir[dir], leaf, &st, AT_SYMLINK_NOFOLLOW) < 0)
+	if (spool_stat(sp, dir, found->item.inode, &st) < 0)
 		return;
 	one.uid = submitter_of(sp, dir, found->item.inode, &st, &one.made);
 	one.bytes = (uint64_t)st.st_size;

@@ -313,7 +313,6 @@ make_durable(struct accept *a)
 int
 accept_commit(struct accept *a, struct queue_id *ret_id)
 {
-	const struct queue_file *file = &a->writer.file;
 	int r = queue_file_finish(&a->writer);
 
 	if (r == 0)
@@ -323,12 +322,7 @@ accept_commit(struct accept *a, struct queue_id *ret_id)
 	if (r < 0)
 		return r;
 	a->accepted = true;
-	*ret_id = (struct queue_id){
-		.arrival_wall = file->arrival_wall,
-		.nonce = file->nonce,
-		.queue = file->queue,
-		.inode = a->inode,
-	};
+	*ret_id = queue_file_id(&a->writer.file, a->inode);
 	return 0;
 }
 

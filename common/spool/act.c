@@ -89,35 +89,18 @@ act_source(enum spool_act act)
 							   : SPOOL_DEFERRED;
 }
 
-static bool
-is_same(const struct queue_id *a, const struct queue_id *b)
-{
-	return a->arrival_wall == b->arrival_wall && a->nonce == b->nonce &&
-	    a->queue == b->queue && a->inode == b->inode;
-}
-
-/* A file in deleted/ that may be damaged. */
-static int
-open_deleted(const struct spool *sp, const struct queue_id *id)
-{
-	char leaf[SPOOL_PATH_MAX];
-	int fd;
-
-	spool_leaf(sp, SPOOL_DELETED, id->inode, leaf, sizeof(leaf));
-	fd = sp->sys->openat(sp->dir[SPOOL_DELETED], leaf,
-	    O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0);
-	return fd < 0 ? -errno : fd;
-}
-
+/* In deleted/ a file may be damaged, too. */
 static int
 open_damaged(
     const struct spool *sp, enum spool_dir dir, const struct queue_id *id)
 {
-	int fd = dir == SPOOL_CORRUPT ? corrupt_open(sp, id->inode, O_RDONLY)
-				      : open_deleted(sp, id);
+	int fd = dir == SPOOL_CORRUPT
+	    ? corrupt_open(sp, id->inode, O_RDONLY)
+	    : spool_open_name(sp, dir, id->inode, O_RDONLY);
 	struct queue_id its;
 
-	if (fd >= 0 && (corrupt_id(sp, fd, &its) < 0 || !is_same(&its, id))) {
+	if (fd >= 0 &&
+	    (corrupt_id(sp, fd, &its) < 0 || !queue_id_is(&its, id))) {
 		sp->sys->close(fd);
 		return -ENOENT;
 	}
@@ -142,9 +125,7 @@ open_here(const struct spool *sp, enum spool_dir dir, const struct queue_id *id)
 	if (fd < 0)
 		return fd;
 	r = queue_file_trailer(fd, (uint64_t)st.st_size, &file);
-	if (r == 0 &&
-	    (file.arrival_wall != id->arrival_wall || file.nonce != id->nonce ||
-		file.queue != id->queue))
+	if (r == 0 && !queue_file_is(&file, id))
 		r = -ENOENT;
 	if (r == 0)
 		return fd;
@@ -202,44 +183,29 @@ sync_marks(const struct spool *sp, uint64_t inode, int fd)
 	return r == 0 && sp->sys->fsync(fd) < 0 ? -errno : r;
 }
 
+/* Marks are before the move: a message that is found moved has them. A hold or
+ * delete that was decided during a delivery is over when an operator sends the
+ * message on: its mark would count again in the active queue. A retry is a time
+ * alone. */
 static int
-read_id(uint64_t inode, int fd, struct queue_id *ret_id)
+mark(const struct spool *sp, enum spool_act act, enum spool_dir to,
+    uint64_t inode, int fd, usec_t now_wall)
 {
+	const bool sent_on = to == SPOOL_DEFERRED && act != ACT_RETRY;
 	struct queue_file file;
-	int r = queue_file_read(fd, &file);
-
-	if (r == 0)
-		*ret_id = (struct queue_id){ file.arrival_wall, file.nonce,
-			file.queue, inode };
-	return r;
-}
-
-/* The mark is before the move: a message that is found moved has it. */
-static int
-give_up(const struct spool *sp, uint64_t inode, int fd, usec_t now_wall)
-{
 	struct queue_id id;
-	int r = read_id(inode, fd, &id);
+	int r;
 
-	return r < 0 ? r : reason_add_expiry(sp, &id, now_wall);
-}
-
-/* A hold or delete that was decided during a delivery is over when an operator
- * sends the message on: its mark would count again in the active queue. A retry
- * is a time alone. */
-static bool
-ends_decision(enum spool_act act, enum spool_dir to)
-{
-	return to == SPOOL_DEFERRED && act != ACT_RETRY;
-}
-
-static int
-end_decision(const struct spool *sp, uint64_t inode, int fd, usec_t now_wall)
-{
-	struct queue_id id;
-	int r = read_id(inode, fd, &id);
-
-	return r < 0 ? r : reason_add_decision(sp, &id, 0, now_wall);
+	if (!act_gives_up(act) && !sent_on)
+		return 0;
+	r = queue_file_read(fd, &file);
+	if (r < 0)
+		return r;
+	id = queue_file_id(&file, inode);
+	if (act_gives_up(act))
+		r = reason_add_expiry(sp, &id, now_wall);
+	return r == 0 && sent_on ? reason_add_decision(sp, &id, 0, now_wall)
+				 : r;
 }
 
 /* A message that is retried keeps a due time that is earlier. */
@@ -247,13 +213,9 @@ static int
 set_due(
     const struct spool *sp, enum spool_act act, uint64_t inode, usec_t due_wall)
 {
-	char leaf[SPOOL_PATH_MAX];
 	struct stat st;
 
-	spool_leaf(sp, SPOOL_DEFER, inode, leaf, sizeof(leaf));
-	if (act == ACT_RETRY &&
-	    fstatat(sp->dir[SPOOL_DEFER], leaf, &st, AT_SYMLINK_NOFOLLOW) ==
-		0 &&
+	if (act == ACT_RETRY && spool_stat(sp, SPOOL_DEFER, inode, &st) == 0 &&
 	    (usec_t)st.st_mtim.tv_sec * USEC_PER_SEC <= due_wall)
 		return 0;
 	return spool_set_due(sp, inode, due_wall);
@@ -290,14 +252,11 @@ act_move(const struct spool *sp, enum spool_act act, enum spool_dir dir,
 	const usec_t due =
 	    acts[act].due == DUE_END ? now_wall + ACT_DELETED_TIME : now_wall;
 	enum spool_dir to = act_target(act, dir);
-	int r = 0;
+	int r;
 
 	if (act == ACT_SPREAD || !act_applies(act, dir))
 		return -EINVAL;
-	if (act_gives_up(act))
-		r = give_up(sp, inode, fd, now_wall);
-	if (r == 0 && ends_decision(act, to))
-		r = end_decision(sp, inode, fd, now_wall);
+	r = mark(sp, act, to, inode, fd, now_wall);
 	if (r == 0 && acts[act].due != DUE_KEPT && to != SPOOL_HOLD)
 		r = set_due(sp, act, inode, due);
 	if (r == 0 && dir == SPOOL_ACTIVE)
@@ -347,14 +306,10 @@ static int
 remove_deleted(const struct spool *sp, uint64_t inode)
 {
 	const struct spool_sys *sys = sp->sys;
-	char leaf[SPOOL_PATH_MAX];
-	int r, fd;
+	int r, fd = spool_open_name(sp, SPOOL_DELETED, inode, O_PATH);
 
-	spool_leaf(sp, SPOOL_DELETED, inode, leaf, sizeof(leaf));
-	fd = sys->openat(
-	    sp->dir[SPOOL_DELETED], leaf, O_PATH | O_NOFOLLOW | O_CLOEXEC, 0);
 	if (fd < 0)
-		return -errno;
+		return fd;
 	r = reason_clear(sp, SPOOL_BOUNCE, inode);
 	if (r == 0)
 		r = spool_remove(sp, SPOOL_DELETED, inode);
@@ -383,12 +338,10 @@ act_day_may_be_over(usec_t end_wall, usec_t now_wall)
 int
 act_end_day(const struct spool *sp, uint64_t inode, usec_t now_wall)
 {
-	char leaf[SPOOL_PATH_MAX];
 	struct stat st;
 	int r = 0, fd;
 
-	spool_leaf(sp, SPOOL_DELETED, inode, leaf, sizeof(leaf));
-	if (fstatat(sp->dir[SPOOL_DELETED], leaf, &st, AT_SYMLINK_NOFOLLOW) < 0)
+	if (spool_stat(sp, SPOOL_DELETED, inode, &st) < 0)
 		return 0;
 	fd = reason_open(sp, SPOOL_DEFER, inode);
 	/* A restore may lose the end of its day: a day from now, then. */

@@ -81,11 +81,8 @@ corrupt_id(const struct spool *sp, int fd, struct queue_id *ret_id)
 	*ret_id = (struct queue_id){ clock_usec(st.st_mtim), 0, sp->queue,
 		(uint64_t)st.st_ino };
 	if (S_ISREG(st.st_mode) &&
-	    queue_file_trailer(fd, (uint64_t)st.st_size, &file) == 0) {
-		ret_id->arrival_wall = file.arrival_wall;
-		ret_id->nonce = file.nonce;
-		ret_id->queue = file.queue;
-	}
+	    queue_file_trailer(fd, (uint64_t)st.st_size, &file) == 0)
+		*ret_id = queue_file_id(&file, ret_id->inode);
 	if (ret_id->arrival_wall < 0 ||
 	    ret_id->arrival_wall > QUEUE_ID_ARRIVAL_MAX)
 		ret_id->arrival_wall = 0;

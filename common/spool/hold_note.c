@@ -15,23 +15,9 @@
 #define NOTE_CODE  "hold"
 
 static void
-look(const struct spool *sp, uint64_t inode, struct hold_note_before *ret)
+cut_to(const struct spool *sp, uint64_t inode, off_t size)
 {
-	char leaf[SPOOL_PATH_MAX];
-	struct stat st;
-
-	spool_leaf(sp, SPOOL_DEFER, inode, leaf, sizeof(leaf));
-	*ret = (struct hold_note_before){ 0 };
-	if (fstatat(sp->dir[SPOOL_DEFER], leaf, &st, AT_SYMLINK_NOFOLLOW) == 0)
-		*ret =
-		    (struct hold_note_before){ true, st.st_size, st.st_mtim };
-}
-
-static void
-cut_to(const struct spool *sp, const char *leaf, off_t size)
-{
-	int fd = sp->sys->openat(sp->dir[SPOOL_DEFER], leaf,
-	    O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0);
+	int fd = spool_open_name(sp, SPOOL_DEFER, inode, O_WRONLY);
 
 	if (fd < 0)
 		return;
@@ -51,8 +37,8 @@ hold_note_undo(const struct spool *sp, uint64_t inode,
 		(void)reason_clear(sp, SPOOL_DEFER, inode);
 		return;
 	}
+	cut_to(sp, inode, before->size);
 	spool_leaf(sp, SPOOL_DEFER, inode, leaf, sizeof(leaf));
-	cut_to(sp, leaf, before->size);
 	(void)sp->sys->utimensat(
 	    sp->dir[SPOOL_DEFER], leaf, times, AT_SYMLINK_NOFOLLOW);
 }
@@ -70,12 +56,16 @@ hold_note_write(const struct spool *sp, const struct queue_id *id,
 		.address = text,
 		.text = note->reason,
 	};
+	struct stat st;
 	int r;
 
 	queue_id_format(id, text);
 	snprintf(who, sizeof(who), "%" PRIu32 "/%" PRId64 "/%" PRIu32,
 	    (uint32_t)note->uid, note->until_wall / USEC_PER_SEC, note->rule);
-	look(sp, id->inode, ret_before);
+	*ret_before = (struct hold_note_before){ 0 };
+	if (spool_stat(sp, SPOOL_DEFER, id->inode, &st) == 0)
+		*ret_before =
+		    (struct hold_note_before){ true, st.st_size, st.st_mtim };
 	r = reason_add(sp, SPOOL_DEFER, id->inode, &line);
 	if (r < 0)
 		hold_note_undo(sp, id->inode, ret_before);

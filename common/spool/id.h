@@ -23,6 +23,13 @@ struct queue_id {
 	uint64_t inode;
 };
 
+static inline bool
+queue_id_is(const struct queue_id *a, const struct queue_id *b)
+{
+	return a->inode == b->inode && a->arrival_wall == b->arrival_wall &&
+	    a->nonce == b->nonce && a->queue == b->queue;
+}
+
 /* The arrival time is 0..QUEUE_ID_ARRIVAL_MAX, the queue 0..QUEUE_NUM_MAX. */
 void queue_id_format(const struct queue_id *id, char out[QUEUE_ID_SIZE]);
 /* -EINVAL for a text that queue_id_format() cannot have written. */

@@ -66,22 +66,6 @@ prepared_parse(const char *name, struct prepared *ret)
 	return 0;
 }
 
-static bool
-same_id(const struct queue_id *a, const struct queue_id *b)
-{
-	return a->inode == b->inode && a->arrival_wall == b->arrival_wall &&
-	    a->nonce == b->nonce && a->queue == b->queue;
-}
-
-static struct queue_id
-id_of(const struct queue_file *file, uint64_t inode)
-{
-	return (struct queue_id){ .arrival_wall = file->arrival_wall,
-		.nonce = file->nonce,
-		.queue = file->queue,
-		.inode = inode };
-}
-
 /* ---- the parent ---- */
 
 int
@@ -130,15 +114,13 @@ take_parent(const struct spool *sp, enum spool_dir dir,
     const struct queue_id *id, struct parent *ret)
 {
 	struct parent p = { .id = *id };
-	struct queue_id there;
 	int r;
 
 	p.fd = spool_open_file(sp, dir, id->inode, O_RDONLY);
 	if (p.fd < 0)
 		return p.fd;
 	r = queue_file_read(p.fd, &p.file);
-	there = id_of(&p.file, id->inode);
-	if (r == 0 && !same_id(&there, id))
+	if (r == 0 && !queue_file_is(&p.file, id))
 		r = -ENOENT;
 	if (r == 0)
 		r = prepared_lock(p.fd);
@@ -297,55 +279,77 @@ spool_settle_prepared(
 
 /* ---- all names of a message ---- */
 
-int
-spool_settle_message(const struct spool *sp, int fd,
-    const struct queue_file *file, uint64_t inode,
-    void (*each)(void *arg, uint64_t inode), void *arg)
+/* Calls each() for the names of a message. The first error; the walk goes on.
+ */
+static int
+walk_names(const struct spool *sp, const struct queue_id *parent,
+    int (*each)(const struct spool *sp, const char *name,
+	const struct prepared *p, void *arg),
+    void *arg)
 {
-	struct parent parent = {
-		.fd = fd, .file = *file, .id = id_of(file, inode)
-	};
 	struct spool_scan scan;
 	struct spool_item item;
 	struct prepared p;
-	uint64_t released = 0;
 	int r, bad = 0;
 
 	spool_scan_begin(&scan, sp, SPOOL_PREPARED);
 	while ((r = spool_scan_next(&scan, false, &item)) != 0) {
-		if (r > 0 &&
-		    (prepared_parse(item.name, &p) < 0 ||
-			!same_id(&p.parent, &parent.id)))
-			continue;
 		if (r > 0)
-			r = settle_by(sp, item.name, &p, &parent, &released);
-		if (r == SETTLED_INCOMING && each != NULL)
-			each(arg, released);
+			r = prepared_parse(item.name, &p) == 0 &&
+				queue_id_is(&p.parent, parent)
+			    ? each(sp, item.name, &p, arg)
+			    : 0;
 		bad = bad == 0 && r < 0 && r != -ENOENT ? r : bad;
 	}
 	spool_scan_done(&scan);
 	return bad;
 }
 
+struct settling {
+	struct parent parent;
+	void (*each)(void *arg, uint64_t inode);
+	void *arg;
+};
+
+static int
+settle_one(const struct spool *sp, const char *name, const struct prepared *p,
+    void *arg)
+{
+	struct settling *s = arg;
+	uint64_t released = 0;
+	int r = settle_by(sp, name, p, &s->parent, &released);
+
+	if (r == SETTLED_INCOMING && s->each != NULL)
+		s->each(s->arg, released);
+	return r;
+}
+
+int
+spool_settle_message(const struct spool *sp, int fd,
+    const struct queue_file *file, uint64_t inode,
+    void (*each)(void *arg, uint64_t inode), void *arg)
+{
+	struct settling s = {
+		.parent = { .fd = fd,
+		    .file = *file,
+		    .id = queue_file_id(file, inode) },
+		.each = each,
+		.arg = arg,
+	};
+
+	return walk_names(sp, &s.parent.id, settle_one, &s);
+}
+
+static int
+drop_one(const struct spool *sp, const char *name, const struct prepared *p,
+    void *index)
+{
+	return p->index == *(const uint32_t *)index ? remove_name(sp, name) : 0;
+}
+
 int
 spool_drop_prepared(
     const struct spool *sp, const struct queue_id *parent, uint32_t index)
 {
-	struct spool_scan scan;
-	struct spool_item item;
-	struct prepared p;
-	int r, bad = 0;
-
-	spool_scan_begin(&scan, sp, SPOOL_PREPARED);
-	while ((r = spool_scan_next(&scan, false, &item)) != 0) {
-		if (r > 0 &&
-		    (prepared_parse(item.name, &p) < 0 || p.index != index ||
-			!same_id(&p.parent, parent)))
-			continue;
-		if (r > 0)
-			r = remove_name(sp, item.name);
-		bad = bad == 0 && r < 0 && r != -ENOENT ? r : bad;
-	}
-	spool_scan_done(&scan);
-	return bad;
+	return walk_names(sp, parent, drop_one, &index);
 }

@@ -81,6 +81,20 @@ struct queue_file {
 	uint8_t version;
 };
 
+static inline struct queue_id
+queue_file_id(const struct queue_file *file, uint64_t inode)
+{
+	return (struct queue_id){ file->arrival_wall, file->nonce, file->queue,
+		inode };
+}
+
+static inline bool
+queue_file_is(const struct queue_file *file, const struct queue_id *id)
+{
+	return file->arrival_wall == id->arrival_wall &&
+	    file->nonce == id->nonce && file->queue == id->queue;
+}
+
 /* ---- writing: strictly in this order, through a buffer ---- */
 
 struct queue_file_writer {

@@ -236,6 +236,31 @@ spool_path(const struct spool *sp, enum spool_dir dir, uint64_t inode,
 }
 
 int
+spool_stat(const struct spool *sp, enum spool_dir dir, uint64_t inode,
+    struct stat *ret_st)
+{
+	char leaf[SPOOL_PATH_MAX];
+
+	spool_leaf(sp, dir, inode, leaf, sizeof(leaf));
+	return fstatat(sp->dir[dir], leaf, ret_st, AT_SYMLINK_NOFOLLOW) < 0
+	    ? -errno
+	    : 0;
+}
+
+int
+spool_open_name(
+    const struct spool *sp, enum spool_dir dir, uint64_t inode, int flags)
+{
+	char leaf[SPOOL_PATH_MAX];
+	int fd;
+
+	spool_leaf(sp, dir, inode, leaf, sizeof(leaf));
+	fd = sp->sys->openat(sp->dir[dir], leaf,
+	    flags | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0);
+	return fd < 0 ? -errno : fd;
+}
+
+int
 spool_move(const struct spool *sp, enum spool_dir from, enum spool_dir to,
     uint64_t inode)
 {

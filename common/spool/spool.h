@@ -138,6 +138,12 @@ void spool_path(const struct spool *sp, enum spool_dir dir, uint64_t inode,
 /* "7/4711", relative to sp->dir[dir]; size is SPOOL_PATH_MAX or more. */
 void spool_leaf(const struct spool *sp, enum spool_dir dir, uint64_t inode,
     char *out, size_t size);
+/* What lies under that name, a link as a link. -errno. */
+int spool_stat(const struct spool *sp, enum spool_dir dir, uint64_t inode,
+    struct stat *ret_st);
+/* Opens what lies under that name, whatever it is, but a link. -errno. */
+int spool_open_name(
+    const struct spool *sp, enum spool_dir dir, uint64_t inode, int flags);
 /* Open a queue file: O_NOFOLLOW | O_NONBLOCK, then fstat: a regular file with
  * the right group or owner, mode, one link, and named by its inode, else -EPERM
  * with queue_file_reason(), and the caller moves it to corrupt/. The owner is

@@ -21,10 +21,9 @@ static const struct {
 static bool
 is_in(const struct spool *sp, enum spool_dir dir, uint64_t inode)
 {
-	char leaf[SPOOL_PATH_MAX];
+	struct stat st;
 
-	spool_leaf(sp, dir, inode, leaf, sizeof(leaf));
-	return faccessat(sp->dir[dir], leaf, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+	return spool_stat(sp, dir, inode, &st) == 0;
 }
 
 bool

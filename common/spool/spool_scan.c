@@ -84,13 +84,6 @@ enter(struct spool_scan *s)
 	return 0;
 }
 
-static usec_t
-mtime(const struct stat *st)
-{
-	return (usec_t)st->st_mtim.tv_sec * USEC_PER_SEC +
-	    st->st_mtim.tv_nsec / 1000;
-}
-
 static bool
 is_temp(const char *name)
 {
@@ -104,7 +97,7 @@ temp_since(const char *name, const struct stat *st)
 {
 	return strncmp(name, SPOOL_TEMP_LOST, strlen(SPOOL_TEMP_LOST)) == 0
 	    ? (usec_t)st->st_ctim.tv_sec * USEC_PER_SEC
-	    : mtime(st);
+	    : clock_usec(st->st_mtim);
 }
 
 static void
@@ -135,14 +128,11 @@ inode_here(const struct spool_scan *s, const char *name)
 static void
 take_due_time(const struct spool *sp, struct spool_item *item)
 {
-	char leaf[SPOOL_PATH_MAX];
 	struct stat st;
 
-	spool_leaf(sp, SPOOL_DEFER, item->inode, leaf, sizeof(leaf));
-	item->has_defer =
-	    fstatat(sp->dir[SPOOL_DEFER], leaf, &st, AT_SYMLINK_NOFOLLOW) == 0;
+	item->has_defer = spool_stat(sp, SPOOL_DEFER, item->inode, &st) == 0;
 	if (item->has_defer)
-		item->mtime_wall = mtime(&st);
+		item->mtime_wall = clock_usec(st.st_mtim);
 }
 
 /* false: the file is gone already. */
@@ -161,7 +151,7 @@ fill(const struct spool_scan *s, const char *name, bool with_stat,
 	if (fstatat(s->names->fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return errno != ENOENT;
 	ret_item->size = (uint64_t)st.st_size;
-	ret_item->mtime_wall = mtime(&st);
+	ret_item->mtime_wall = clock_usec(st.st_mtim);
 	if (s->dir == SPOOL_DEFERRED || s->dir == SPOOL_DELETED)
 		take_due_time(s->sp, ret_item);
 	return true;

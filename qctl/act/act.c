@@ -223,15 +223,11 @@ has_gone(const struct work *k)
 static bool
 is_damaged(const struct actor *a, const struct work *k)
 {
-	char name[QUEUE_FILE_MAX];
 	struct stat st;
 
-	if (a->t->options.act != ACT_UNDELETE || k->error != 0 ||
-	    a->sp.dir[SPOOL_CORRUPT] < 0)
-		return false;
-	queue_file_name(k->target->id.inode, name);
-	return fstatat(a->sp.dir[SPOOL_CORRUPT], name, &st,
-		   AT_SYMLINK_NOFOLLOW) == 0;
+	return a->t->options.act == ACT_UNDELETE && k->error == 0 &&
+	    a->sp.dir[SPOOL_CORRUPT] >= 0 &&
+	    spool_stat(&a->sp, SPOOL_CORRUPT, k->target->id.inode, &st) == 0;
 }
 
 static void

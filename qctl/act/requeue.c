@@ -189,9 +189,7 @@ settle(const struct spool *sp, const struct queue_id *id, int fd)
 	struct queue_file file;
 	int r = queue_file_read(fd, &file);
 
-	if (r == 0 &&
-	    (file.arrival_wall != id->arrival_wall || file.nonce != id->nonce ||
-		file.queue != id->queue))
+	if (r == 0 && !queue_file_is(&file, id))
 		r = -ENOENT;
 	return r < 0
 	    ? r

@@ -253,16 +253,11 @@ has_parent(const struct check *c, const struct queue_id *id)
 {
 	enum spool_dir dir;
 	int fd = act_find(&c->sp, SPOOL_DEFERRED, id, &dir);
-	bool found = fd >= 0 || fd == -EAGAIN;
-	char leaf[SPOOL_PATH_MAX];
+	const bool found = fd >= 0 || fd == -EAGAIN;
 	struct stat st;
 
-	spool_leaf(&c->sp, SPOOL_CORRUPT, id->inode, leaf, sizeof(leaf));
-	found |= fstatat(c->sp.dir[SPOOL_CORRUPT], leaf, &st,
-		     AT_SYMLINK_NOFOLLOW) == 0;
-
 	io_close(&fd);
-	return found;
+	return found || spool_stat(&c->sp, SPOOL_CORRUPT, id->inode, &st) == 0;
 }
 
 static int

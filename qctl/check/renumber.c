@@ -66,17 +66,14 @@ rename_in(const struct spool *sp, enum spool_dir dir, const char *from,
 static bool
 name_is_right(const struct spool *sp, uint64_t name)
 {
-	char leaf[SPOOL_PATH_MAX];
 	struct stat st;
 	size_t i;
 
 	for (i = 0; i < MESSAGE_STATES; i++) {
 		const enum spool_dir dir = message_states[i];
 
-		spool_leaf(sp, dir, name, leaf, sizeof(leaf));
 		if (dir != SPOOL_MAILDROP && sp->dir[dir] >= 0 &&
-		    fstatat(sp->dir[dir], leaf, &st, AT_SYMLINK_NOFOLLOW) ==
-			0 &&
+		    spool_stat(sp, dir, name, &st) == 0 &&
 		    (uint64_t)st.st_ino == name)
 			return true;
 	}

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/io.h"
 #include "qctl/read/user.h"
 #include "spool/reason.h"
@@ -98,12 +99,7 @@ read_envelope(struct message *m)
 		r = queue_file_dsn(m->fd, &m->file, &m->dsn);
 	if (r < 0)
 		return r;
-	id = (struct queue_id){ m->file.arrival_wall, m->file.nonce,
-		m->file.queue, m->inode };
-	if (m->file.arrival_wall < 0 ||
-	    m->file.arrival_wall > QUEUE_ID_ARRIVAL_MAX ||
-	    m->file.queue > QUEUE_NUM_MAX)
-		return -ERANGE;
+	id = queue_file_id(&m->file, m->inode);
 	queue_id_format(&id, m->id);
 	return 0;
 }
@@ -128,16 +124,11 @@ note_damage(struct message *m, int error)
 static void
 read_due(struct message *m)
 {
-	char leaf[SPOOL_PATH_MAX];
 	struct stat st;
 
-	if (m->dir != SPOOL_DEFERRED && m->dir != SPOOL_DELETED)
-		return;
-	spool_leaf(m->sp, SPOOL_DEFER, m->inode, leaf, sizeof(leaf));
-	if (fstatat(m->sp->dir[SPOOL_DEFER], leaf, &st, AT_SYMLINK_NOFOLLOW) ==
-	    0)
-		m->due_wall = (usec_t)st.st_mtim.tv_sec * USEC_PER_SEC +
-		    st.st_mtim.tv_nsec / 1000;
+	if ((m->dir == SPOOL_DEFERRED || m->dir == SPOOL_DELETED) &&
+	    spool_stat(m->sp, SPOOL_DEFER, m->inode, &st) == 0)
+		m->due_wall = clock_usec(st.st_mtim);
 }
 
 int
@@ -225,9 +216,7 @@ has_id(const struct message *m, const struct queue_id *id)
 	struct queue_id its;
 
 	return (m->damage[0] == '\0' || message_may_be_damaged(m->dir)) &&
-	    queue_id_parse(m->id, &its) == 0 && its.inode == id->inode &&
-	    its.arrival_wall == id->arrival_wall && its.nonce == id->nonce &&
-	    its.queue == id->queue;
+	    queue_id_parse(m->id, &its) == 0 && queue_id_is(&its, id);
 }
 
 /* 0: open; -ENOENT: not here. */
