@@ -18,18 +18,17 @@
 /* Numbers of rules that were put aside with their file are not used again. */
 #define ASIDE_STEP 1000000
 
-static int
+static void
 print_row(struct buf *out, const struct hold_rule *rule)
 {
 	size_t i;
-	int r = buf_printf(out,
-	    "%" PRIu32 "\t%" PRIu32 "\t%" PRId64 "\t%" PRId64 "\t",
+
+	buf_printf(out, "%" PRIu32 "\t%" PRIu32 "\t%" PRId64 "\t%" PRId64 "\t",
 	    rule->number, (uint32_t)rule->uid, rule->since_wall / USEC_PER_SEC,
 	    rule->until_wall / USEC_PER_SEC);
-
-	for (i = 0; r == 0 && i < RULE_NKEYS; i++)
-		r = buf_printf(out, "%s\t", rule->pattern[i]);
-	return r < 0 ? r : buf_printf(out, "%s\n", rule->reason);
+	for (i = 0; i < RULE_NKEYS; i++)
+		buf_printf(out, "%s\t", rule->pattern[i]);
+	buf_printf(out, "%s\n", rule->reason);
 }
 
 /* Rules but for one, and those whose time is over; one more, unless NULL. */
@@ -38,17 +37,16 @@ print(struct buf *out, const struct hold_rules *rules, uint32_t without,
     const struct hold_rule *more, usec_t now_wall)
 {
 	uint32_t i;
-	int r = buf_printf(out, HOLD_RULES_HEAD "%" PRIu32 "\n", rules->next);
 
-	for (i = 0; r == 0 && i < rules->count; i++)
+	buf_printf(out, HOLD_RULES_HEAD "%" PRIu32 "\n", rules->next);
+	for (i = 0; i < rules->count; i++)
 		if (rules->rows[i].number != without &&
 		    !hold_rule_is_over(&rules->rows[i], now_wall))
-			r = print_row(out, &rules->rows[i]);
-	if (r == 0 && more != NULL)
-		r = print_row(out, more);
-	return r < 0 ? r
-		     : buf_printf(out, "%08" PRIx32 "\n",
-			   format_crc(0, out->data, out->len));
+			print_row(out, &rules->rows[i]);
+	if (more != NULL)
+		print_row(out, more);
+	buf_printf(out, "%08" PRIx32 "\n", format_crc(0, out->data, out->len));
+	return out->error;
 }
 
 /* A file of that name that a crash left may be another user's. */

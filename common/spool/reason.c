@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -10,7 +11,9 @@
 #include "base/io.h"
 #include "base/text.h"
 
-#define TEXT_MAX 2000
+#define TEXT_MAX     2000
+#define REPORT_LINE  REASON_REPORT "\t%" PRId64 "\t%s"
+#define WARNING_LINE REPORT_LINE "\t" REASON_DELAY "\t%s\n"
 
 int
 reason_format(const struct reason *reason, struct buf *out)
@@ -25,22 +28,19 @@ reason_format(const struct reason *reason, struct buf *out)
 		{ reason->text, TEXT_MAX },
 	};
 	size_t i;
-	int r = reason->attempt == 0
-	    ? 0
-	    : buf_printf(
-		  out, REASON_ATTEMPT "\t%" PRIu32 "\n", reason->attempt);
 
-	if (r == 0)
-		r = buf_printf(out, "%" PRIu32 "\t%" PRId64, reason->index,
-		    reason->when_wall / USEC_PER_SEC);
-
-	for (i = 0; r == 0 && i < ARRAY_LEN(fields); i++) {
-		r = buf_add_char(out, '\t');
-		if (r == 0)
-			r = text_clean(out, fields[i].text,
-			    strlen(fields[i].text), fields[i].max);
+	if (reason->attempt != 0)
+		buf_printf(
+		    out, REASON_ATTEMPT "\t%" PRIu32 "\n", reason->attempt);
+	buf_printf(out, "%" PRIu32 "\t%" PRId64, reason->index,
+	    reason->when_wall / USEC_PER_SEC);
+	for (i = 0; i < ARRAY_LEN(fields); i++) {
+		buf_add_char(out, '\t');
+		(void)text_clean(
+		    out, fields[i].text, strlen(fields[i].text), fields[i].max);
 	}
-	return r < 0 ? r : buf_add_char(out, '\n');
+	buf_add_char(out, '\n');
+	return out->error;
 }
 
 /* Members of the queue's group read why mail waits; queue files are as open to
@@ -75,10 +75,12 @@ append(const struct spool *sp, int fd, const struct buf *text, bool sync)
 	const struct spool_sys *sys = sp->sys;
 	struct buf line = { 0 };
 	struct stat st;
-	int r;
+	int r = text->error;
 
-	if (fstat(fd, &st) < 0)
-		return -errno;
+	if (r == 0 && fstat(fd, &st) < 0)
+		r = -errno;
+	if (r < 0)
+		return r;
 	r = end_half_line(fd, &st, &line);
 	if (r == 0 && st.st_size == 0 && (st.st_mode & REASON_MARKED_BIT) == 0)
 		share(sp, fd);
@@ -149,11 +151,9 @@ reason_add_attempt(const struct spool *sp, uint64_t inode,
 	if (!attempt->first)
 		number += reason_attempts(sp, inode);
 	(void)reason_clear(sp, SPOOL_DEFER, inode);
-	r = buf_printf(&all, REASON_ATTEMPT "\t%" PRIu32 "\n", number);
-	if (r == 0)
-		r = buf_add(&all, lines->data, lines->len);
-	if (r == 0)
-		r = append_to(sp, SPOOL_DEFER, inode, &all, false);
+	buf_printf(&all, REASON_ATTEMPT "\t%" PRIu32 "\n", number);
+	buf_add(&all, lines->data, lines->len);
+	r = append_to(sp, SPOOL_DEFER, inode, &all, false);
 	buf_done(&all);
 	return r;
 }
@@ -189,22 +189,36 @@ append_marked(const struct spool *sp, const char *leaf, const struct buf *lines,
 	return r < 0 ? r : append_to_leaf(sp, SPOOL_BOUNCE, leaf, lines, sync);
 }
 
+/* The line behind the others of bounce/. */
+PRINTF(5, 6)
+static int
+add_line(const struct spool *sp, uint64_t inode, bool marked, bool sync,
+    const char *fmt, ...)
+{
+	char leaf[SPOOL_PATH_MAX];
+	struct buf line = { 0 };
+	va_list ap;
+	int r;
+
+	va_start(ap, fmt);
+	(void)buf_vprintf(&line, fmt, ap);
+	va_end(ap);
+	spool_leaf(sp, SPOOL_BOUNCE, inode, leaf, sizeof(leaf));
+	r = marked ? append_marked(sp, leaf, &line, sync)
+		   : append_to_leaf(sp, SPOOL_BOUNCE, leaf, &line, sync);
+	buf_done(&line);
+	return r;
+}
+
 static int
 add_mark(const struct spool *sp, const char *mark, const struct queue_id *id,
     usec_t when_wall)
 {
-	char text[QUEUE_ID_SIZE], leaf[SPOOL_PATH_MAX];
-	struct buf line = { 0 };
-	int r;
+	char text[QUEUE_ID_SIZE];
 
 	queue_id_format(id, text);
-	spool_leaf(sp, SPOOL_BOUNCE, id->inode, leaf, sizeof(leaf));
-	r = buf_printf(&line, "%s\t%" PRId64 "\t%s\n", mark,
-	    when_wall / USEC_PER_SEC, text);
-	if (r == 0)
-		r = append_marked(sp, leaf, &line, false);
-	buf_done(&line);
-	return r;
+	return add_line(sp, id->inode, true, false, "%s\t%" PRId64 "\t%s\n",
+	    mark, when_wall / USEC_PER_SEC, text);
 }
 
 int
@@ -244,51 +258,33 @@ reason_add_decision(const struct spool *sp, const struct queue_id *id,
 int
 reason_format_report(usec_t when_wall, const char *id, struct buf *out)
 {
-	return buf_printf(out, REASON_REPORT "\t%" PRId64 "\t%s\n",
-	    when_wall / USEC_PER_SEC, id);
+	return buf_printf(out, REPORT_LINE "\n", when_wall / USEC_PER_SEC, id);
 }
 
 int
 reason_add_report(
     const struct spool *sp, uint64_t inode, usec_t when_wall, const char *id)
 {
-	struct buf line = { 0 };
-	int r = reason_format_report(when_wall, id, &line);
-
-	if (r == 0)
-		r = append_to(sp, SPOOL_BOUNCE, inode, &line, true);
-	buf_done(&line);
-	return r;
+	return add_line(sp, inode, false, true, REPORT_LINE "\n",
+	    when_wall / USEC_PER_SEC, id);
 }
 
 int
 reason_add_rcpt_report(const struct spool *sp, uint64_t inode, usec_t when_wall,
     const char *id, uint32_t index)
 {
-	struct buf line = { 0 };
-	int r = buf_printf(&line,
-	    REASON_REPORT "\t%" PRId64 "\t%s\t" REASON_RCPT "\t%" PRIu32 "\n",
+	return add_line(sp, inode, false, true,
+	    REPORT_LINE "\t" REASON_RCPT "\t%" PRIu32 "\n",
 	    when_wall / USEC_PER_SEC, id, index);
-
-	if (r == 0)
-		r = append_to(sp, SPOOL_BOUNCE, inode, &line, true);
-	buf_done(&line);
-	return r;
 }
 
 int
 reason_add_part_report(const struct spool *sp, uint64_t inode, usec_t when_wall,
     const char *id, uint32_t count)
 {
-	struct buf line = { 0 };
-	int r = buf_printf(&line,
-	    REASON_REPORT "\t%" PRId64 "\t%s\t" REASON_LINES "\t%" PRIu32 "\n",
+	return add_line(sp, inode, false, true,
+	    REPORT_LINE "\t" REASON_LINES "\t%" PRIu32 "\n",
 	    when_wall / USEC_PER_SEC, id, count);
-
-	if (r == 0)
-		r = append_to(sp, SPOOL_BOUNCE, inode, &line, true);
-	buf_done(&line);
-	return r;
 }
 
 int
@@ -298,24 +294,19 @@ reason_format_warning(const struct queue_id *id, usec_t when_wall,
 	char text[QUEUE_ID_SIZE];
 
 	queue_id_format(id, text);
-	return buf_printf(out,
-	    REASON_REPORT "\t%" PRId64 "\t%s\t" REASON_DELAY "\t%s\n",
-	    when_wall / USEC_PER_SEC, report, text);
+	return buf_printf(
+	    out, WARNING_LINE, when_wall / USEC_PER_SEC, report, text);
 }
 
 int
 reason_add_warning(const struct spool *sp, const struct queue_id *id,
     usec_t when_wall, const char *report)
 {
-	char leaf[SPOOL_PATH_MAX];
-	struct buf line = { 0 };
-	int r = reason_format_warning(id, when_wall, report, &line);
+	char text[QUEUE_ID_SIZE];
 
-	spool_leaf(sp, SPOOL_BOUNCE, id->inode, leaf, sizeof(leaf));
-	if (r == 0)
-		r = append_marked(sp, leaf, &line, true);
-	buf_done(&line);
-	return r;
+	queue_id_format(id, text);
+	return add_line(sp, id->inode, true, true, WARNING_LINE,
+	    when_wall / USEC_PER_SEC, report, text);
 }
 
 /* The walk of bounce/ removes a name that a crash left when it is old. */
@@ -357,12 +348,7 @@ static nlink_t
 look(const struct spool *sp, enum spool_dir dir, uint64_t inode,
     struct stat *ret_st)
 {
-	char leaf[SPOOL_PATH_MAX];
-
-	spool_leaf(sp, dir, inode, leaf, sizeof(leaf));
-	return fstatat(sp->dir[dir], leaf, ret_st, AT_SYMLINK_NOFOLLOW) < 0
-	    ? 0
-	    : ret_st->st_nlink;
+	return spool_stat(sp, dir, inode, ret_st) < 0 ? 0 : ret_st->st_nlink;
 }
 
 /* The file that was seen is nobody's, but another one may be lent under its

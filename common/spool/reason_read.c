@@ -224,13 +224,7 @@ read_lines(int fd, struct lines *l)
 int
 reason_open(const struct spool *sp, enum spool_dir dir, uint64_t inode)
 {
-	char leaf[SPOOL_PATH_MAX];
-	int fd;
-
-	spool_leaf(sp, dir, inode, leaf, sizeof(leaf));
-	fd = sp->sys->openat(sp->dir[dir], leaf,
-	    O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0);
-	return fd < 0 ? -errno : fd;
+	return spool_open_name(sp, dir, inode, O_RDONLY);
 }
 
 static int
@@ -299,14 +293,14 @@ reason_count_reports(
 int
 reason_marks(const struct spool *sp, const struct queue_id *id)
 {
-	char leaf[SPOOL_PATH_MAX], text[QUEUE_ID_SIZE];
+	char text[QUEUE_ID_SIZE];
 	struct lines lines = { .id = text };
 	struct stat st;
 	int r;
 
-	spool_leaf(sp, SPOOL_BOUNCE, id->inode, leaf, sizeof(leaf));
-	if (fstatat(sp->dir[SPOOL_BOUNCE], leaf, &st, AT_SYMLINK_NOFOLLOW) < 0)
-		return -errno;
+	r = spool_stat(sp, SPOOL_BOUNCE, id->inode, &st);
+	if (r < 0)
+		return r;
 	if ((st.st_mode & REASON_MARKED_BIT) == 0)
 		return 0;
 	queue_id_format(id, text);

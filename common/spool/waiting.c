@@ -101,26 +101,23 @@ write_place(const struct spool *sp, size_t place, const struct buf *text)
 	return r;
 }
 
-static int
-add_line(struct buf *text, const struct waiting_user *row)
-{
-	return buf_printf(text,
-	    "%010u %019" PRIu64 " %019" PRIu64 " %019" PRIu64 "\n",
-	    (unsigned)row->uid, row->messages, row->bytes, row->made);
-}
-
 int
 waiting_write(const struct spool *sp, usec_t walked_wall,
     struct waiting_user *rows, size_t count)
 {
 	struct buf text = { 0 };
 	size_t i;
-	int r = buf_printf(&text, HEAD "%0*" PRId64 "\n",
-	    (int)(LINE - HEAD_LEN - 1), walked_wall);
+	int r;
 
+	buf_printf(&text, HEAD "%0*" PRId64 "\n", (int)(LINE - HEAD_LEN - 1),
+	    walked_wall);
 	qsort(rows, count, sizeof(*rows), by_uid);
-	for (i = 0; r == 0 && i < count; i++)
-		r = add_line(&text, &rows[i]);
+	for (i = 0; i < count; i++)
+		buf_printf(&text,
+		    "%010u %019" PRIu64 " %019" PRIu64 " %019" PRIu64 "\n",
+		    (unsigned)rows[i].uid, rows[i].messages, rows[i].bytes,
+		    rows[i].made);
+	r = text.error;
 	if (r == 0) {
 		const int gate = write_place(sp, 0, &text);
 
