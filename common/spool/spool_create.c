@@ -190,56 +190,53 @@ open_base(const char *base, const struct spool_owner *owner)
 	return fd;
 }
 
-/* A directory that is not split. */
+/* Opens the directory, makes it if it is missing, and its subdirectories. */
 static int
-make_plain(int parent, const char *name, const struct shape *shape,
-    const struct spool_owner *owner)
+make_dir(int parent, const char *name, const struct shape *shape,
+    uint32_t split, const struct spool_owner *owner)
 {
-	int fd = open_or_make(parent, name, shape->mode), r;
+	int fd = open_or_make(parent, name, shape->mode), part, r;
+	char number[16];
+	uint32_t i;
 
 	if (fd < 0)
 		return fd;
 	r = give_shape(fd, shape, owner);
+	for (i = 0; r == 0 && i < split; i++) {
+		snprintf(number, sizeof(number), "%" PRIu32, i);
+		part = open_or_make(fd, number, shape->mode);
+		r = part < 0 ? part : give_shape(part, shape, owner);
+		io_close(&part);
+	}
 	if (r == 0 && fsync(fd) < 0)
 		r = -errno;
 	io_close(&fd);
 	return r;
 }
 
+/* A directory beside the queues, or above one of theirs. mode: of a shared
+ * instance. */
 static int
-make_gate(int queue, const struct spool_owner *owner)
+make_plain(int parent, const char *name, uid_t uid, gid_t gid, mode_t mode,
+    const struct spool_owner *owner)
 {
-	const struct shape shape = {
-		.uid = owner->qmailq,
-		.gid = owner->qdrop,
-		.mode = owner->private ? 0700 : SPOOL_GATE_MODE,
-	};
+	const struct shape shape = { uid, gid, owner->private ? 0700 : mode };
 
-	return make_plain(queue, SPOOL_GATE, &shape, owner);
+	return make_dir(parent, name, &shape, 0, owner);
 }
 
 int
 spool_make_users(int base, const struct spool_owner *owner)
 {
-	const struct shape shape = {
-		.uid = owner->qmailq,
-		.gid = owner->qdrop,
-		.mode = owner->private ? 0700 : 01730,
-	};
-
-	return make_plain(base, SPOOL_USERS, &shape, owner);
+	return make_plain(
+	    base, SPOOL_USERS, owner->qmailq, owner->qdrop, 01730, owner);
 }
 
 int
 spool_make_mailbox(int base, const struct spool_owner *owner)
 {
-	const struct shape shape = {
-		.uid = owner->qmails,
-		.gid = owner->qmail,
-		.mode = 0700,
-	};
-
-	return make_plain(base, SPOOL_MAILBOX, &shape, owner);
+	return make_plain(
+	    base, SPOOL_MAILBOX, owner->qmails, owner->qmail, 0700, owner);
 }
 
 /* Members of the group read the file by its name: one that could open the
@@ -247,34 +244,12 @@ spool_make_mailbox(int base, const struct spool_owner *owner)
 int
 spool_make_rules(int base, const struct spool_owner *owner)
 {
-	const struct shape shape = {
-		.uid = owner->qmails,
-		.gid = owner->qmail,
-		.mode = owner->private ? 0700 : 02710,
-	};
-
-	return make_plain(base, SPOOL_RULES, &shape, owner);
+	return make_plain(
+	    base, SPOOL_RULES, owner->qmails, owner->qmail, 02710, owner);
 }
 
 static int
-make_splits(int dir, uint32_t split, const struct shape *shape,
-    const struct spool_owner *owner)
-{
-	char name[16];
-	uint32_t i;
-	int fd, r = 0;
-
-	for (i = 0; r == 0 && i < split; i++) {
-		snprintf(name, sizeof(name), "%" PRIu32, i);
-		fd = open_or_make(dir, name, shape->mode);
-		r = fd < 0 ? fd : give_shape(fd, shape, owner);
-		io_close(&fd);
-	}
-	return r;
-}
-
-static int
-make_dir(int queue, const struct spool_dir_info *info, uint32_t split,
+make_state(int queue, const struct spool_dir_info *info, uint32_t split,
     const struct spool_owner *owner)
 {
 	const struct shape shape = {
@@ -282,18 +257,9 @@ make_dir(int queue, const struct spool_dir_info *info, uint32_t split,
 		.gid = owner->qmail,
 		.mode = owner->private ? info->mode_private : info->mode_shared,
 	};
-	int fd, r;
 
-	fd = open_or_make(queue, info->name, shape.mode);
-	if (fd < 0)
-		return fd;
-	r = give_shape(fd, &shape, owner);
-	if (r == 0 && info->split)
-		r = make_splits(fd, split, &shape, owner);
-	if (r == 0 && fsync(fd) < 0)
-		r = -errno;
-	io_close(&fd);
-	return r;
+	return make_dir(
+	    queue, info->name, &shape, info->split ? split : 0, owner);
 }
 
 /* A directory that is there without a marker is a place where a file
@@ -361,9 +327,10 @@ fill_queue(int queue, uint32_t split, const struct spool_owner *owner)
 		return has_marker;
 	r = give_shape(queue, &shape, owner);
 	if (r == 0)
-		r = make_gate(queue, owner);
+		r = make_plain(queue, SPOOL_GATE, owner->qmailq, owner->qdrop,
+		    SPOOL_GATE_MODE, owner);
 	for (dir = 0; r == 0 && dir < SPOOL_NDIRS; dir++)
-		r = make_dir(queue, &spool_dirs[dir], marked, owner);
+		r = make_state(queue, &spool_dirs[dir], marked, owner);
 	if (r == 0)
 		r = check_moves(queue);
 	if (r == 0 && has_marker < 0)

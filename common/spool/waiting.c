@@ -14,9 +14,9 @@
 #include "base/subuid.h"
 
 #define HEAD     "waiting 2 "
-#define HEAD_LEN (sizeof(HEAD) - 1)
-#define FIELD    19 /* digits of a number */
-#define LINE     ((size_t)10 + 3 * (1 + FIELD) + 1)
+#define HEAD_LEN ((int)sizeof(HEAD) - 1)
+#define LINE     (10 + 3 * (1 + 19) + 1)
+#define ROW      "%10" SCNu64 " %19" SCNu64 " %19" SCNu64 " %19" SCNu64 "%n"
 
 /* The names of the table, and the mode that suits their directory. */
 static const struct {
@@ -109,8 +109,8 @@ waiting_write(const struct spool *sp, usec_t walked_wall,
 	size_t i;
 	int r;
 
-	buf_printf(&text, HEAD "%0*" PRId64 "\n", (int)(LINE - HEAD_LEN - 1),
-	    walked_wall);
+	buf_printf(
+	    &text, HEAD "%0*" PRId64 "\n", LINE - HEAD_LEN - 1, walked_wall);
 	qsort(rows, count, sizeof(*rows), by_uid);
 	for (i = 0; i < count; i++)
 		buf_printf(&text,
@@ -130,44 +130,24 @@ waiting_write(const struct spool *sp, usec_t walked_wall,
 
 /* ---- reading ---- */
 
-/* Digits alone, up to the end of the field and the character behind it. */
 static int
-field(const char **at, size_t digits, char end, uint64_t *ret)
-{
-	const char *s = *at;
-	uint64_t value = 0;
-	size_t i;
-
-	for (i = 0; i < digits; i++) {
-		if (s[i] < '0' || s[i] > '9' ||
-		    __builtin_mul_overflow(value, 10, &value) ||
-		    __builtin_add_overflow(
-			value, (uint64_t)(s[i] - '0'), &value))
-			return -EBADMSG;
-	}
-	*at = s + digits + 1;
-	*ret = value;
-	return s[digits] == end ? 0 : -EBADMSG;
-}
-
-static int
-read_line(int fd, uint64_t line, char text[LINE])
+read_line(int fd, uint64_t line, char text[LINE + 1])
 {
 	int64_t n = io_pread_all(fd, text, LINE, (int64_t)(line * LINE));
 
 	if (n < 0)
 		return (int)n;
-	return n == (int64_t)LINE ? 0 : -EBADMSG;
+	text[n] = '\0';
+	return n == (int64_t)LINE && text[LINE - 1] == '\n' ? 0 : -EBADMSG;
 }
 
 static int
 read_head(struct waiting_file *f)
 {
-	char text[LINE];
-	const char *at = text + HEAD_LEN;
+	char text[LINE + 1];
 	struct stat st;
 	uint64_t wall;
-	int r;
+	int r, end = 0;
 
 	if (fstat(f->fd, &st) < 0)
 		return -errno;
@@ -176,11 +156,9 @@ read_head(struct waiting_file *f)
 		return -EBADMSG;
 	f->count = (uint64_t)st.st_size / LINE - 1;
 	r = read_line(f->fd, 0, text);
-	if (r == 0 && memcmp(text, HEAD, HEAD_LEN) != 0)
-		r = -EBADMSG;
-	if (r == 0)
-		r = field(&at, LINE - HEAD_LEN - 1, '\n', &wall);
-	if (r == 0 && wall > INT64_MAX)
+	if (r == 0 &&
+	    (sscanf(text, HEAD "%" SCNu64 "%n", &wall, &end) != 1 ||
+		end != LINE - 1 || wall > INT64_MAX))
 		r = -EBADMSG;
 	if (r == 0)
 		f->walked_wall = (usec_t)wall;
@@ -205,20 +183,14 @@ waiting_row(
     const struct waiting_file *f, uint64_t row, struct waiting_user *ret)
 {
 	struct waiting_user user;
-	char text[LINE];
-	const char *at = text;
-	uint64_t uid = 0;
-	int r = read_line(f->fd, row + 1, text);
+	char text[LINE + 1];
+	uint64_t uid;
+	int end = 0, r = read_line(f->fd, row + 1, text);
 
-	if (r == 0)
-		r = field(&at, 10, ' ', &uid);
-	if (r == 0)
-		r = field(&at, FIELD, ' ', &user.messages);
-	if (r == 0)
-		r = field(&at, FIELD, ' ', &user.bytes);
-	if (r == 0)
-		r = field(&at, FIELD, '\n', &user.made);
-	if (r == 0 && uid > UINT32_MAX)
+	if (r == 0 &&
+	    (sscanf(text, ROW, &uid, &user.messages, &user.bytes, &user.made,
+		 &end) != 4 ||
+		end != LINE - 1 || uid > UINT32_MAX))
 		r = -EBADMSG;
 	if (r < 0)
 		return r;
