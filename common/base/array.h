@@ -8,5 +8,9 @@
 #include "base/base.h"
 
 void *array_room(void *array, size_t n, size_t *cap, size_t size);
+/* A copy of the element behind the n others; `array' is the address of the
+ * pointer to the first one. -ENOMEM: nothing has changed. */
+int array_add(
+    void *array, size_t *n, size_t *cap, const void *element, size_t size);
 
 #endif

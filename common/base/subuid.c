@@ -43,19 +43,6 @@ range_parse(char *line, struct subuid_range *ret)
 }
 
 static int
-range_add(struct subuid_table *table, size_t *room, struct subuid_range range)
-{
-	struct subuid_range *ranges =
-	    array_room(table->ranges, table->count, room, sizeof(*ranges));
-
-	if (ranges == NULL)
-		return -ENOMEM;
-	table->ranges = ranges;
-	ranges[table->count++] = range;
-	return 0;
-}
-
-static int
 read_ranges(struct subuid_table *table)
 {
 	struct subuid_range range;
@@ -68,7 +55,8 @@ read_ranges(struct subuid_table *table)
 	line_begin(&c, &table->text, LINE_BYTES);
 	while (r == 0 && (more = line_next(&c, &line, &why)) != 0)
 		if (more > 0 && range_parse(line_trim(line), &range))
-			r = range_add(table, &room, range);
+			r = array_add(&table->ranges, &table->count, &room,
+			    &range, sizeof(range));
 	return r;
 }
 

@@ -68,28 +68,20 @@ spoil(struct reading *rd, uint32_t line, const char *why)
 static int
 add_member(struct alias_table *t, const struct alias_member *member)
 {
-	struct alias_member *pool =
-	    array_room(t->pool, t->npool, &t->pool_cap, sizeof(*pool));
+	const int r = array_add(
+	    &t->pool, &t->npool, &t->pool_cap, member, sizeof(*member));
 
-	if (pool == NULL)
-		return -ENOMEM;
-	t->pool = pool;
-	t->pool[t->npool++] = *member;
-	t->aliases[t->n - 1].nmembers++;
-	return 0;
+	if (r == 0)
+		t->aliases[t->n - 1].nmembers++;
+	return r;
 }
 
 static int
 add_alias(struct alias_table *t, const char *key, uint32_t line)
 {
-	struct alias *aliases =
-	    array_room(t->aliases, t->n, &t->cap, sizeof(*aliases));
+	const struct alias alias = { .key = key, .line = line };
 
-	if (aliases == NULL)
-		return -ENOMEM;
-	t->aliases = aliases;
-	t->aliases[t->n++] = (struct alias){ .key = key, .line = line };
-	return 0;
+	return array_add(&t->aliases, &t->n, &t->cap, &alias, sizeof(alias));
 }
 
 /* An alias has ended: with another one, or with the file. */

@@ -91,18 +91,6 @@ judge(const struct credentials *t, const struct buf word[NWORDS], size_t n)
 }
 
 static int
-make_room(struct credentials *t)
-{
-	struct credential *rows =
-	    array_room(t->rows, t->count, &t->room, sizeof(*rows));
-
-	if (rows == NULL)
-		return -ENOMEM;
-	t->rows = rows;
-	return 0;
-}
-
-static int
 append(struct credentials *t, const struct buf word[NWORDS], uint32_t line)
 {
 	char key[HOP_KEY_MAX] = "";
@@ -116,16 +104,17 @@ append(struct credentials *t, const struct buf word[NWORDS], uint32_t line)
 	};
 
 	if (r < 0 || row.key == NULL || row.user == NULL ||
-	    row.secret == NULL || make_room(t) < 0) {
+	    row.secret == NULL ||
+	    array_add(&t->rows, &t->count, &t->room, &row, sizeof(row)) < 0) {
 		row_done(&row);
 		return -ENOMEM;
 	}
-	t->rows[t->count++] = row;
 	return 0;
 }
 
 static int
-take_line(void *arg, char *line, uint32_t number, const char **ret_why)
+take_line(void *arg, char *line, uint32_t number, const char **ret_word UNUSED,
+    const char **ret_why)
 {
 	struct credentials *t = arg;
 	struct buf word[NWORDS] = { 0 };

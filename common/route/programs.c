@@ -225,7 +225,8 @@ append(struct programs *programs, struct words *w, uint32_t line)
 }
 
 static int
-take_line(void *arg, char *text, uint32_t line, const char **ret_why)
+take_line(void *arg, char *text, uint32_t line, const char **ret_word UNUSED,
+    const char **ret_why)
 {
 	struct programs *programs = arg;
 	struct words w = { .count = 0 };

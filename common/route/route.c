@@ -7,10 +7,7 @@
 #include "base/address.h"
 #include "base/array.h"
 #include "base/domain.h"
-#include "base/file.h"
-#include "base/line.h"
-#include "base/text.h"
-#include "base/wrong_lines.h"
+#include "base/line_file.h"
 #include "route/alias.h"
 #include "route/nexthop.h"
 #include "route/sender_map.h"
@@ -68,7 +65,7 @@ check_key(struct texts *texts, char *key, const char **ret_key)
 	return fold_key(texts, key, domain, ret_key);
 }
 
-static const char no_such_transport[] = "there is no such transport: ";
+static const char no_such_transport[] = "there is no such transport";
 
 static const struct route_transport *
 find_transport(const struct route_transport *known, const char *name)
@@ -186,103 +183,39 @@ parse_line(struct texts *texts, char *line, const struct route_transport *known,
 		return 0;
 	}
 	ret_rule->to.transport = target;
-	ret_rule->to.nexthop = NULL;
 	colon = strchr(target, ':');
 	if (colon != NULL) {
 		*colon = '\0';
 		if (colon[1] != '\0')
 			ret_rule->to.nexthop = unquote(colon + 1);
 	}
-	*ret_why = check_key(texts, key, &ret_rule->key);
+	*ret_why = check_key(texts, key, &ret_rule->at.key);
 	if (*ret_why == NULL)
 		*ret_why = route_check_transport(texts, &ret_rule->to, known);
 	return *ret_why == NULL;
 }
 
-static int
-add_rule(struct route_table *table, const struct rule *rule)
-{
-	struct rule *rules =
-	    array_room(table->rules, table->n, &table->cap, sizeof(*rules));
-
-	if (rules == NULL)
-		return -ENOMEM;
-	table->rules = rules;
-	table->rules[table->n++] = *rule;
-	return 0;
-}
+struct loading {
+	struct route_table *table;
+	const struct route_transport *known;
+};
 
 static int
-fail_line(struct buf *error, const char *path, uint32_t line, const char *why)
+take_line(void *arg, char *line, uint32_t number, const char **ret_word,
+    const char **ret_why)
 {
-	int r = buf_printf(error, "%s:%u: %s", path, line, why);
+	struct loading *l = arg;
+	struct route_table *t = l->table;
+	struct rule rule = { .at.line = number };
+	int r = parse_line(&t->texts, line, l->known, &rule, ret_why);
 
-	return r < 0 ? r : -EINVAL;
-}
-
-static int
-parse_file(struct route_table *table, const char *path,
-    const struct route_transport *known, struct wrong_lines *wrong,
-    struct buf *error)
-{
-	struct line_cursor cursor;
-	const char *why = NULL;
-	char *line;
-	int r;
-
-	line_begin(&cursor, &table->text, LINE_MAX_BYTES);
-	while ((r = line_next(&cursor, &line, &why)) != 0) {
-		struct rule rule = { .line = cursor.number };
-
-		if (r > 0)
-			r = parse_line(&table->texts, line, known, &rule, &why);
-		if (why != NULL) {
-			r = fail_line(error, path, cursor.number, why);
-			if (why == no_such_transport)
-				(void)text_quote(error, rule.to.transport);
-			r = wrong_lines_go_on(wrong, cursor.number, r, error);
-			why = NULL;
-		} else if (r > 0) {
-			r = add_rule(table, &rule);
-		}
-		if (r < 0)
-			return r;
-	}
-	return 0;
-}
-
-static int
-compare_rules(const void *a, const void *b)
-{
-	const struct rule *x = a, *y = b;
-	int order = strcmp(x->key, y->key);
-
-	return order != 0 ? order : (x->line > y->line) - (x->line < y->line);
-}
-
-/* Sorted for lookups; two rules with one key contradict each other. */
-static int
-sort_rules(struct route_table *table, const char *path,
-    struct wrong_lines *wrong, struct buf *error)
-{
-	const struct rule *rule;
-	size_t i;
-	int r = 0;
-
-	if (table->n == 0)
-		return 0;
-	qsort(table->rules, table->n, sizeof(*table->rules), compare_rules);
-	for (i = 1; r == 0 && i < table->n; i++) {
-		rule = &table->rules[i];
-		if (strcmp(rule[-1].key, rule->key) != 0)
-			continue;
-		r = buf_printf(error, "%s:%u: %s: already in line %u", path,
-			rule->line, rule->key, rule[-1].line) < 0
-		    ? -ENOMEM
-		    : -EINVAL;
-		r = wrong_lines_go_on(wrong, rule->line, r, error);
-	}
-	return r;
+	if (*ret_why == no_such_transport)
+		*ret_word = rule.to.transport;
+	if (*ret_why != NULL)
+		return -EINVAL;
+	return r == 0
+	    ? 0
+	    : array_add(&t->rules, &t->n, &t->cap, &rule, sizeof(rule));
 }
 
 /* wrong, or NULL: the file is read on behind a wrong line. */
@@ -291,20 +224,21 @@ load(const char *path, const struct route_transport *transports,
     struct wrong_lines *wrong, struct route_table **ret_table,
     struct buf *ret_error)
 {
+	static const struct line_file how = {
+		.max_bytes = FILE_MAX_BYTES,
+		.max_line = LINE_MAX_BYTES,
+		.take = take_line,
+	};
 	struct route_table *table = calloc(1, sizeof(*table));
-	struct buf why = { 0 };
+	struct loading l = { table, transports };
 	int r;
 
 	if (table == NULL)
 		return -ENOMEM;
-	r = file_read(path, FILE_MAX_BYTES, &table->text, &why);
-	if (r < 0)
-		buf_printf(ret_error, "%s: %s", path, buf_str(&why));
-	buf_done(&why);
+	r = line_file_read_on(path, &how, &l, &table->text, wrong, ret_error);
 	if (r == 0)
-		r = parse_file(table, path, transports, wrong, ret_error);
-	if (r == 0)
-		r = sort_rules(table, path, wrong, ret_error);
+		r = keyed_sort(table->rules, table->n, sizeof(*table->rules),
+		    path, wrong, ret_error);
 	if (r < 0)
 		route_free(&table);
 	else
@@ -354,19 +288,10 @@ route_free(struct route_table **table)
 	*table = NULL;
 }
 
-static int
-compare_key(const void *key, const void *rule)
-{
-	return strcmp(key, ((const struct rule *)rule)->key);
-}
-
 static const struct rule *
 find(const struct route_table *table, const char *key)
 {
-	if (table->n == 0)
-		return NULL;
-	return bsearch(
-	    key, table->rules, table->n, sizeof(*table->rules), compare_key);
+	return keyed_find(table->rules, table->n, sizeof(*table->rules), key);
 }
 
 /* The most exact rule; key is the folded recipient. */
@@ -407,7 +332,7 @@ route_by_rules(const struct route_table *table, const char *sender,
 	if (rule == NULL)
 		return route_by_default(table, sender, domain, ret_route);
 	*ret_route = rule->to;
-	ret_route->line = rule->line;
+	ret_route->line = rule->at.line;
 	return 0;
 }
 
@@ -418,6 +343,6 @@ route_rule(const struct route_table *table, size_t i, struct route *ret_route,
 	if (i >= table->n)
 		return 0;
 	*ret_route = table->rules[i].to;
-	*ret_key = table->rules[i].key;
-	return table->rules[i].line;
+	*ret_key = table->rules[i].at.key;
+	return table->rules[i].at.line;
 }

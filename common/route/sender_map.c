@@ -7,12 +7,11 @@
 
 #include "base/array.h"
 #include "base/domain.h"
-#include "base/file.h"
 #include "base/line.h"
-#include "base/text.h"
+#include "base/line_file.h"
 #include "base/texts.h"
 #include "base/verp.h"
-#include "base/wrong_lines.h"
+#include "route/keyed.h"
 #include "route/nexthop.h"
 
 #define LINE_MAX_BYTES 2048
@@ -21,8 +20,8 @@
 static const char no_memory[] = "out of memory";
 
 struct row {
-	const char *key; /* folded address, or @ and folded domain */
-	struct sender_row row;
+	struct keyed at;   /* folded address, or @ and folded domain */
+	const char *value; /* NULL: none */
 };
 
 struct sender_map {
@@ -74,8 +73,8 @@ take_key(struct sender_map *t, const char *text, struct row *row)
 		return why;
 	if (fold_address(text, key) < 0)
 		return no_memory;
-	row->key = texts_keep(&t->texts, key);
-	return row->key == NULL ? no_memory : NULL;
+	row->at.key = texts_keep(&t->texts, key);
+	return row->at.key == NULL ? no_memory : NULL;
 }
 
 static const char *
@@ -84,11 +83,11 @@ take_value(struct sender_map *t, const char *text, struct row *row)
 	char value[SENDER_VALUE_MAX + 1] = "";
 	const char *why = t->kind->judge(text, value);
 
-	row->row.value = NULL;
+	row->value = NULL;
 	if (why != NULL || value[0] == '\0')
 		return why;
-	row->row.value = texts_keep(&t->texts, value);
-	return row->row.value == NULL ? no_memory : NULL;
+	row->value = texts_keep(&t->texts, value);
+	return row->value == NULL ? no_memory : NULL;
 }
 
 static const char blanks[] = " \t";
@@ -136,111 +135,29 @@ split_line(const struct sender_kind *kind, char *line, char **ret_key,
 	return !open;
 }
 
+/* Take one line. *ret_word: the word of it that is wrong. */
 static int
-add_row(struct sender_map *t, const struct row *row)
+take_line(void *arg, char *line, uint32_t number, const char **ret_word,
+    const char **ret_why)
 {
-	struct row *rows = array_room(t->rows, t->n, &t->cap, sizeof(*rows));
-
-	if (rows == NULL)
-		return -ENOMEM;
-	t->rows = rows;
-	t->rows[t->n++] = *row;
-	return 0;
-}
-
-/* Take one line. A wrong line sets *ret_why, and *ret_word if one word of the
- * line is wrong. -ENOMEM. */
-static int
-take_line(struct sender_map *t, char *line, uint32_t number,
-    const char **ret_word, const char **ret_why)
-{
-	struct row row = { .row.line = number };
+	struct sender_map *t = arg;
+	struct row row = { .at.line = number };
 	char *key, *value;
 
-	*ret_word = NULL;
 	if (!split_line(t->kind, line, &key, &value, ret_why))
-		return 0;
+		return *ret_why == NULL ? 0 : -EINVAL;
 	*ret_word = key;
 	*ret_why = take_key(t, key, &row);
 	if (*ret_why == NULL) {
 		*ret_word = value;
 		*ret_why = take_value(t, value, &row);
 	}
-	return *ret_why == NULL ? add_row(t, &row) : 0;
+	return *ret_why != NULL
+	    ? -EINVAL
+	    : array_add(&t->rows, &t->n, &t->cap, &row, sizeof(row));
 }
 
 /* ---- the file ---- */
-
-/* The complaint about a line, or about a word of it. */
-static int
-fail_line(struct buf *error, const char *path, uint32_t line, const char *word,
-    const char *why)
-{
-	int r = buf_printf(error, "%s:%u: ", path, line);
-
-	if (r == 0)
-		r = word == NULL ? buf_add_str(error, why)
-				 : text_complain(error, word, why);
-	return r < 0 ? r : -EINVAL;
-}
-
-static int
-take_text(struct sender_map *t, const char *path, struct buf *text,
-    struct wrong_lines *wrong, struct buf *error)
-{
-	struct line_cursor cursor;
-	const char *word = NULL, *why = NULL;
-	char *line;
-	int r;
-
-	line_begin(&cursor, text, LINE_MAX_BYTES);
-	while ((r = line_next(&cursor, &line, &why)) != 0) {
-		if (r > 0)
-			r = take_line(t, line, cursor.number, &word, &why);
-		if (why != NULL) {
-			r = fail_line(error, path, cursor.number, word, why);
-			r = wrong_lines_go_on(wrong, cursor.number, r, error);
-			word = why = NULL;
-		}
-		if (r < 0)
-			return r;
-	}
-	return 0;
-}
-
-static int
-compare_rows(const void *a, const void *b)
-{
-	const struct row *x = a, *y = b;
-	int order = strcmp(x->key, y->key);
-
-	return order != 0
-	    ? order
-	    : (x->row.line > y->row.line) - (x->row.line < y->row.line);
-}
-
-static int
-sort_rows(struct sender_map *t, const char *path, struct wrong_lines *wrong,
-    struct buf *error)
-{
-	const struct row *row;
-	char why[40];
-	size_t i;
-	int r = 0;
-
-	if (t->n > 0)
-		qsort(t->rows, t->n, sizeof(*t->rows), compare_rows);
-	for (i = 1; r == 0 && i < t->n; i++) {
-		row = &t->rows[i];
-		if (strcmp(row[-1].key, row->key) != 0)
-			continue;
-		snprintf(why, sizeof(why), "is already in line %u",
-		    row[-1].row.line);
-		r = fail_line(error, path, row->row.line, row->key, why);
-		r = wrong_lines_go_on(wrong, row->row.line, r, error);
-	}
-	return r;
-}
 
 static int
 load(const char *path, const struct sender_kind *kind,
@@ -248,22 +165,23 @@ load(const char *path, const struct sender_kind *kind,
     struct buf *ret_error)
 {
 	struct sender_map *t = calloc(1, sizeof(*t));
-	struct buf text = { 0 }, why = { 0 };
+	static const struct line_file how = {
+		.max_bytes = FILE_MAX_BYTES,
+		.max_line = LINE_MAX_BYTES,
+		.take = take_line,
+	};
+	struct buf text = { 0 };
 	int r;
 
 	if (t == NULL)
 		return -ENOMEM;
 	t->kind = kind;
 	t->owners = 1;
-	r = file_read(path, FILE_MAX_BYTES, &text, &why);
-	if (r < 0)
-		(void)buf_printf(ret_error, "%s: %s", path, buf_str(&why));
-	buf_done(&why);
-	if (r == 0)
-		r = take_text(t, path, &text, wrong, ret_error);
+	r = line_file_read_on(path, &how, t, &text, wrong, ret_error);
 	buf_done(&text);
 	if (r == 0)
-		r = sort_rows(t, path, wrong, ret_error);
+		r = keyed_sort(
+		    t->rows, t->n, sizeof(*t->rows), path, wrong, ret_error);
 	if (r < 0)
 		sender_map_free(&t);
 	else
@@ -319,18 +237,10 @@ sender_map_is_empty(const struct sender_map *map)
 
 /* ---- looking up ---- */
 
-static int
-compare_key(const void *key, const void *row)
-{
-	return strcmp(key, ((const struct row *)row)->key);
-}
-
 static const struct row *
 row_by_key(const struct sender_map *t, const char *key)
 {
-	return t->n == 0
-	    ? NULL
-	    : bsearch(key, t->rows, t->n, sizeof(*t->rows), compare_key);
+	return keyed_find(t->rows, t->n, sizeof(*t->rows), key);
 }
 
 /* The address without its +extension. */
@@ -374,7 +284,6 @@ sender_map_find(const struct sender_map *map, const char *sender,
 		row = row_by_key(map, key + address_local_len(key));
 	if (row == NULL)
 		return 0;
-	*ret_row = row->row;
-	ret_row->whole = whole;
+	*ret_row = (struct sender_row){ row->value, row->at.line, whole };
 	return 1;
 }

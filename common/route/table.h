@@ -3,12 +3,12 @@
 #define ROUTE_TABLE_H
 
 #include "base/texts.h"
+#include "route/keyed.h"
 #include "route/route.h"
 
 struct rule {
-	const char *key; /* as written, the domain folded (base/domain.h) */
+	struct keyed at; /* as written, the domain folded (base/domain.h) */
 	struct route to;
-	uint32_t line;
 };
 
 struct route_table {

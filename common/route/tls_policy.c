@@ -9,7 +9,7 @@
 #include "base/domain.h"
 #include "base/line.h"
 #include "base/line_file.h"
-#include "base/text.h"
+#include "base/texts.h"
 #include "route/hop_key.h"
 
 #define MATCH "match="
@@ -17,7 +17,7 @@
 struct tls_policies {
 	struct tls_policy *rows; /* by key */
 	size_t count, room;
-	struct buf wrong; /* the complaint about a word */
+	struct texts texts; /* keys and names */
 };
 
 static const char *const level_words[TLS_NLEVELS] = {
@@ -31,15 +31,6 @@ const char *
 tls_level_word(enum tls_level level)
 {
 	return level_words[level];
-}
-
-static void
-row_done(struct tls_policy *row)
-{
-	while (row->nnames > 0)
-		free(row->names[--row->nnames]);
-	free(row->key);
-	row->key = NULL;
 }
 
 /* ---- one line ---- */
@@ -58,7 +49,7 @@ set_domain(char key[HOP_KEY_MAX], const char *word)
 }
 
 static const char *
-set_key(struct tls_policy *row, const char *word)
+set_key(struct tls_policies *t, struct tls_policy *row, const char *word)
 {
 	char key[HOP_KEY_MAX] = "";
 	const bool fits = *word == '.' ? set_domain(key, word)
@@ -66,8 +57,8 @@ set_key(struct tls_policy *row, const char *word)
 
 	if (!fits)
 		return "is neither a next hop nor a domain behind a dot";
-	row->key = strdup(key);
-	return row->key == NULL ? "out of memory" : NULL;
+	row->at.key = texts_keep(&t->texts, key);
+	return row->at.key == NULL ? "out of memory" : NULL;
 }
 
 static const char *
@@ -84,7 +75,7 @@ set_level(struct tls_policy *row, const char *word)
 }
 
 static const char *
-add_name(struct tls_policy *row, const char *name)
+add_name(struct tls_policies *t, struct tls_policy *row, const char *name)
 {
 	char text[1 + NEXTHOP_TEXT_MAX + 1] = ".", *host = text + 1;
 	const bool below = *name == '.';
@@ -98,18 +89,16 @@ add_name(struct tls_policy *row, const char *name)
 		       "address";
 	if (row->nnames == TLS_POLICY_NAMES_MAX)
 		return "too many names";
-	row->names[row->nnames] = strdup(below ? text : host);
-	if (row->names[row->nnames] == NULL)
-		return "out of memory";
-	nexthop_lower_case(row->names[row->nnames++]);
-	return NULL;
+	nexthop_lower_case(host);
+	row->names[row->nnames] = texts_keep(&t->texts, below ? text : host);
+	return row->names[row->nnames++] == NULL ? "out of memory" : NULL;
 }
 
 static const char *
-set_option(struct tls_policy *row, const char *word)
+set_option(struct tls_policies *t, struct tls_policy *row, const char *word)
 {
 	if (strncmp(word, MATCH, strlen(MATCH)) == 0)
-		return add_name(row, word + strlen(MATCH));
+		return add_name(t, row, word + strlen(MATCH));
 	if (strcmp(word, "implicit") != 0)
 		return "behind the level stand match=NAME and implicit";
 	row->implicit = true;
@@ -131,7 +120,8 @@ judge(const struct tls_policy *row, size_t nwords)
 /* NULL, or the complaint. *ret_word is the wrong word, or NULL if the line as a
  * whole is wrong. */
 static const char *
-parse_line(struct tls_policy *row, char *line, const char **ret_word)
+parse_line(struct tls_policies *t, struct tls_policy *row, char *line,
+    const char **ret_word)
 {
 	static const char blanks[] = " \t";
 	const char *why = NULL;
@@ -140,9 +130,9 @@ parse_line(struct tls_policy *row, char *line, const char **ret_word)
 
 	for (word = strtok_r(line, blanks, &next); word != NULL;
 	     word = strtok_r(NULL, blanks, &next)) {
-		why = n == 0 ? (n++, set_key(row, word))
+		why = n == 0 ? (n++, set_key(t, row, word))
 		    : n == 1 ? (n++, set_level(row, word))
-			     : set_option(row, word);
+			     : set_option(t, row, word);
 		*ret_word = word;
 		if (why != NULL)
 			return why;
@@ -154,67 +144,20 @@ parse_line(struct tls_policy *row, char *line, const char **ret_word)
 /* ---- the table ---- */
 
 static int
-append(struct tls_policies *t, const struct tls_policy *row)
-{
-	struct tls_policy *rows =
-	    array_room(t->rows, t->count, &t->room, sizeof(*rows));
-
-	if (rows == NULL)
-		return -ENOMEM;
-	t->rows = rows;
-	rows[t->count++] = *row;
-	return 0;
-}
-
-static int
-take_line(void *arg, char *line, uint32_t number, const char **ret_why)
+take_line(void *arg, char *line, uint32_t number, const char **ret_word,
+    const char **ret_why)
 {
 	struct tls_policies *t = arg;
-	struct tls_policy row = { .line = number };
-	const char *word = NULL;
-	int r = -EINVAL;
+	struct tls_policy row = { .at.line = number };
 
 	line_uncomment(line);
 	line = line_trim(line);
 	if (*line == '\0')
 		return 0;
-	*ret_why = parse_line(&row, line, &word);
-	if (word != NULL && text_complain(&t->wrong, word, *ret_why) == 0)
-		*ret_why = buf_str(&t->wrong);
-	if (*ret_why == NULL) {
-		*ret_why = "out of memory";
-		r = append(t, &row);
-	}
-	if (r < 0)
-		row_done(&row);
-	return r;
-}
-
-static int
-compare(const void *a, const void *b)
-{
-	const struct tls_policy *x = a, *y = b;
-	int r = strcmp(x->key, y->key);
-
-	return r != 0 ? r : x->line < y->line ? -1 : x->line > y->line;
-}
-
-static int
-sort(struct tls_policies *t, const char *path, struct buf *ret_error)
-{
-	size_t i;
-
-	if (t->count > 0)
-		qsort(t->rows, t->count, sizeof(*t->rows), compare);
-	for (i = 1; i < t->count; i++)
-		if (strcmp(t->rows[i].key, t->rows[i - 1].key) == 0) {
-			(void)buf_printf(ret_error,
-			    "%s:%u: %s has a row already, in line %u", path,
-			    t->rows[i].line, t->rows[i].key,
-			    t->rows[i - 1].line);
-			return -EINVAL;
-		}
-	return 0;
+	*ret_why = parse_line(t, &row, line, ret_word);
+	return *ret_why != NULL
+	    ? -EINVAL
+	    : array_add(&t->rows, &t->count, &t->room, &row, sizeof(row));
 }
 
 int
@@ -234,7 +177,8 @@ tls_policies_load(
 	if (*path != '\0')
 		r = line_file_read(path, &how, t, ret_error);
 	if (r == 0)
-		r = sort(t, path, ret_error);
+		r = keyed_sort(
+		    t->rows, t->count, sizeof(*t->rows), path, NULL, ret_error);
 	if (r < 0)
 		tls_policies_free(&t);
 	else
@@ -250,27 +194,17 @@ tls_policies_free(struct tls_policies **policies)
 	*policies = NULL;
 	if (t == NULL)
 		return;
-	while (t->count > 0)
-		row_done(&t->rows[--t->count]);
+	texts_done(&t->texts);
 	free(t->rows);
-	buf_done(&t->wrong);
 	free(t);
 }
 
 /* ---- looking up ---- */
 
-static int
-compare_key(const void *key, const void *row)
-{
-	return strcmp(key, ((const struct tls_policy *)row)->key);
-}
-
 static const struct tls_policy *
 find_key(const struct tls_policies *t, const char *key)
 {
-	if (t->count == 0)
-		return NULL;
-	return bsearch(key, t->rows, t->count, sizeof(*t->rows), compare_key);
+	return keyed_find(t->rows, t->count, sizeof(*t->rows), key);
 }
 
 const struct tls_policy *

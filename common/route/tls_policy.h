@@ -15,6 +15,7 @@
 #define ROUTE_TLS_POLICY_H
 
 #include "base/buf.h"
+#include "route/keyed.h"
 
 #define TLS_POLICY_FILE_MAX  ((size_t)16 << 20)
 #define TLS_POLICY_LINE_MAX  4096
@@ -35,12 +36,11 @@ enum tls_level {
 const char *tls_level_word(enum tls_level level);
 
 struct tls_policy {
-	char *key;
+	struct keyed at;
 	enum tls_level level;
 	bool implicit; /* TLS from the first octet, without STARTTLS */
-	char *names[TLS_POLICY_NAMES_MAX]; /* match=, in lower case */
+	const char *names[TLS_POLICY_NAMES_MAX]; /* match=, in lower case */
 	size_t nnames;
-	uint32_t line;
 };
 
 struct tls_policies;

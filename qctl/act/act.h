@@ -28,9 +28,6 @@ int targets_take(struct task *t, const void *data, size_t len);
 /* A message that moved while its queue was read, and was found in two
  * directories, is one target: where it was found last. -ENOMEM. */
 int task_unite_targets(struct task *t);
-/* Appends to an array of targets. -ENOMEM. */
-int targets_add(struct target **targets, size_t *count, size_t *cap,
-    const struct target *target);
 
 /* ---- seek.c: messages that were gone when they were to be acted on ---- */
 

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/io.h"
 
 /* queue-send removes files of messages that are done a moment later. */
@@ -74,7 +75,8 @@ seek_take_row(uint32_t queue, const void *data, size_t len, void *arg)
 	}
 	memcpy(&target, data, len);
 	target.dir = SPOOL_NDIRS; /* until it is found */
-	if (targets_add(&t->gone, &t->ngone, &t->gone_cap, &target) < 0)
+	if (array_add(
+		&t->gone, &t->ngone, &t->gone_cap, &target, sizeof(target)) < 0)
 		t->error = -ENOMEM;
 }
 
@@ -126,8 +128,8 @@ take_targets(struct task *t, struct worker_totals *totals)
 		if (t->gone[i].dir == SPOOL_NDIRS)
 			count_gone(t, &t->gone[i], all, totals);
 		else
-			r = targets_add(&t->targets, &t->ntargets,
-			    &t->targets_cap, &t->gone[i]);
+			r = array_add(&t->targets, &t->ntargets,
+			    &t->targets_cap, &t->gone[i], sizeof(*t->gone));
 	t->ngone = 0;
 	return r;
 }

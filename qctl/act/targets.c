@@ -89,19 +89,6 @@ order_of_finds(const void *a, const void *b, void *targets)
 }
 
 int
-targets_add(struct target **targets, size_t *count, size_t *cap,
-    const struct target *target)
-{
-	struct target *more = array_room(*targets, *count, cap, sizeof(*more));
-
-	if (more == NULL)
-		return -ENOMEM;
-	*targets = more;
-	(*targets)[(*count)++] = *target;
-	return 0;
-}
-
-int
 targets_take(struct task *t, const void *data, size_t len)
 {
 	struct target target;
@@ -109,7 +96,8 @@ targets_take(struct task *t, const void *data, size_t len)
 	if (len != sizeof(target))
 		return 0;
 	memcpy(&target, data, sizeof(target));
-	return targets_add(&t->targets, &t->ntargets, &t->targets_cap, &target);
+	return array_add(&t->targets, &t->ntargets, &t->targets_cap, &target,
+	    sizeof(target));
 }
 
 int

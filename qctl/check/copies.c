@@ -18,19 +18,15 @@ int
 copies_note(struct check *c, const struct place *p,
     const struct queue_file *file, uint32_t advanced)
 {
-	struct seen *more =
-	    array_room(c->seen, c->nseen, &c->seen_cap, sizeof(*more));
-
-	if (more == NULL)
-		return -ENOMEM;
-	c->seen = more;
-	c->seen[c->nseen++] = (struct seen){ .arrival_wall = file->arrival_wall,
+	const struct seen seen = { .arrival_wall = file->arrival_wall,
 		.inode = (uint64_t)p->st.st_ino,
 		.queue = file->queue,
 		.advanced = advanced,
 		.nonce = file->nonce,
 		.dir = (uint8_t)p->dir };
-	return 0;
+
+	return array_add(
+	    &c->seen, &c->nseen, &c->seen_cap, &seen, sizeof(seen));
 }
 
 static int

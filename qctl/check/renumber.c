@@ -179,19 +179,15 @@ finish_one(const struct spool *sp, const struct misnamed *m)
 int
 renumber_note(struct check *c, const struct place *p)
 {
-	struct misnamed *m =
-	    array_room(c->misnamed, c->nmisnamed, &c->misnamed_cap, sizeof(*m));
+	const struct misnamed m = { p->dir, p->item.inode,
+		(uint64_t)p->st.st_ino, strdup(p->leaf) };
+	int r = m.leaf == NULL ? -ENOMEM
+			       : array_add(&c->misnamed, &c->nmisnamed,
+				     &c->misnamed_cap, &m, sizeof(m));
 
-	if (m == NULL)
-		return -ENOMEM;
-	c->misnamed = m;
-	m = &c->misnamed[c->nmisnamed];
-	*m = (struct misnamed){ p->dir, p->item.inode, (uint64_t)p->st.st_ino,
-		strdup(p->leaf) };
-	if (m->leaf == NULL)
-		return -ENOMEM;
-	c->nmisnamed++;
-	return 0;
+	if (r < 0)
+		free(m.leaf);
+	return r;
 }
 
 int

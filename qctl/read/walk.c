@@ -34,19 +34,6 @@ compare(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-static int
-met_add(struct met *met, uint64_t inode)
-{
-	uint64_t *more =
-	    array_room(met->inodes, met->count, &met->cap, sizeof(*more));
-
-	if (more == NULL)
-		return -ENOMEM;
-	met->inodes = more;
-	met->inodes[met->count++] = inode;
-	return 0;
-}
-
 static void
 met_sort(struct met *met)
 {
@@ -88,7 +75,8 @@ note_met(struct walker *w, const struct message *m, uint64_t inode)
 		return 0;
 	w->found |=
 	    m->damage[0] == '\0' && m->file.arrival_wall <= w->began_wall;
-	return met_add(&w->met, inode);
+	return array_add(
+	    &w->met.inodes, &w->met.count, &w->met.cap, &inode, sizeof(inode));
 }
 
 static int

@@ -15,14 +15,9 @@
 static int
 add_id(struct select *s, const struct queue_id *id)
 {
-	struct select_id *ids =
-	    array_room(s->ids, s->nids, &s->ids_cap, sizeof(*ids));
+	const struct select_id one = { .id = *id };
 
-	if (ids == NULL)
-		return -ENOMEM;
-	s->ids = ids;
-	s->ids[s->nids++] = (struct select_id){ .id = *id };
-	return 0;
+	return array_add(&s->ids, &s->nids, &s->ids_cap, &one, sizeof(one));
 }
 
 /* An id as listings and logs print it: behind `#' (qread), before marks of
@@ -51,14 +46,8 @@ parse_id(const char *word, struct queue_id *ret_id)
 static int
 add_term(struct select *s, const struct select_term *term)
 {
-	struct select_term *terms =
-	    array_room(s->terms, s->nterms, &s->terms_cap, sizeof(*terms));
-
-	if (terms == NULL)
-		return -ENOMEM;
-	s->terms = terms;
-	s->terms[s->nterms++] = *term;
-	return 0;
+	return array_add(
+	    &s->terms, &s->nterms, &s->terms_cap, term, sizeof(*term));
 }
 
 /* ---- values ---- */

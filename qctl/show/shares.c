@@ -115,15 +115,11 @@ read_queue(struct worker *w, void *arg)
 static int
 add_row(struct shares *s, uid_t uid, bool is_free, const struct use *use)
 {
-	struct share_row *more =
-	    array_room(s->rows, s->count, &s->room, sizeof(*more));
+	const struct share_row row = {
+		.uid = uid, .is_free = is_free, .use = *use
+	};
 
-	if (more == NULL)
-		return -ENOMEM;
-	s->rows = more;
-	s->rows[s->count++] =
-	    (struct share_row){ .uid = uid, .is_free = is_free, .use = *use };
-	return 0;
+	return array_add(&s->rows, &s->count, &s->room, &row, sizeof(row));
 }
 
 static void

@@ -262,14 +262,16 @@ Test(base_line, comments_and_blanks)
 /* ---- a row to a line ---- */
 
 static int
-count_line(void *arg, char *line, uint32_t number, const char **ret_why)
+count_line(void *arg, char *line, uint32_t number, const char **ret_word,
+    const char **ret_why)
 {
 	unsigned *count = arg;
 
 	cr_expect_eq(++*count, number);
 	if (strcmp(line, "wrong") != 0)
 		return 0;
-	*ret_why = "so it is";
+	*ret_word = line;
+	*ret_why = "is so";
 	return -EINVAL;
 }
 
@@ -299,7 +301,7 @@ Test(base_file, lines_are_taken_to_the_first_wrong_one, .init = setup,
 	put("f", "a\nwrong\nc\n");
 	cr_expect_eq(count_lines(false, &count, &error), -EINVAL);
 	cr_expect_eq(count, 2);
-	cr_expect_str_eq(buf_str(&error), "f:2: so it is");
+	cr_expect_str_eq(buf_str(&error), "f:2: \"wrong\" is so");
 	buf_reset(&error);
 	put("f", "a\nb234567890123\n");
 	cr_expect_eq(count_lines(false, &count, &error), -EINVAL);

@@ -279,9 +279,9 @@ Test(route_table, F4_wrong_files_name_the_line)
 		    "r:3: not `key transport[:nexthop]`" },
 		{ "example.com # smtp", "r:1: not `key transport[:nexthop]`" },
 		{ "example.com uucp:a",
-		    "r:1: there is no such transport: `uucp'" },
+		    "r:1: \"uucp\": there is no such transport" },
 		{ "example.com SMTP",
-		    "r:1: there is no such transport: `SMTP'" },
+		    "r:1: \"SMTP\": there is no such transport" },
 		{ "example.com :host", "r:1: no transport" },
 		{ "example.com smtp:h:99999",
 		    "r:1: not a next hop: it must be domain, domain:port, "
@@ -312,7 +312,7 @@ Test(route_table, F4_wrong_files_name_the_line)
 		    "r:1: a label of the domain begins or "
 		    "ends with a hyphen" },
 		{ "b\xc3\xbc.a local\nxn--b-eha.a smtp",
-		    "r:2: xn--b-eha.a: already in line 1" },
+		    "r:2: \"xn--b-eha.a\" is already in line 1" },
 		{ "example.com. smtp", "r:1: not a domain" },
 		{ ". smtp", "r:1: not a domain" },
 		{ "..a smtp", "r:1: not a domain" },
@@ -322,8 +322,8 @@ Test(route_table, F4_wrong_files_name_the_line)
 		    "r:1: not a domain: remove the colon at its end" },
 		{ "a/b smtp", "r:1: not a domain" },
 		{ "a.b smtp\na.c smtp\nA.B local",
-		    "r:3: a.b: already in line 1" },
-		{ "* smtp\n* local", "r:2: *: already in line 1" },
+		    "r:3: \"a.b\" is already in line 1" },
+		{ "* smtp\n* local", "r:2: \"*\" is already in line 1" },
 		{ "\xef\xbb\xbf* smtp", "r:1: byte-order mark" },
 		{ "* smtp\x01", "r:1: control character" },
 	};
@@ -387,14 +387,14 @@ Test(route_table, each_wrong_line_is_judged)
 
 	cr_expect_eq(load_bytes(text, strlen(text), &table, &error), -EINVAL);
 	cr_expect_str_eq(
-	    buf_str(&error), "r:1: there is no such transport: `nosuch'");
+	    buf_str(&error), "r:1: \"nosuch\": there is no such transport");
 	buf_reset(&error);
 	cr_expect_eq(route_judge("r", known, &error), -EINVAL);
 	cr_expect_str_eq(buf_str(&error),
-	    "r:1: there is no such transport: `nosuch'\n"
+	    "r:1: \"nosuch\": there is no such transport\n"
 	    "r:3: control character\n"
 	    "r:4: not `key transport[:nexthop]`\n"
-	    "r:5: b: already in line 2\n"
+	    "r:5: \"b\" is already in line 2\n"
 	    "r:6: a quote is not closed");
 	buf_reset(&error);
 	cr_expect_eq(load_bytes("b local\n", 8, &table, &error), 0);

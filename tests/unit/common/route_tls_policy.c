@@ -93,8 +93,8 @@ Test(tls_policy, the_row_of_a_next_hop)
 	cr_assert_eq(load(text, &t, &error), 0, "%s", buf_str(&error));
 	for (i = 0; i < ARRAY_LEN(rows); i++) {
 		row = tls_policies_find(t, rows[i].nexthop);
-		cr_expect_eq(row == NULL ? 0 : row->line, rows[i].line,
-		    "%s: %u", rows[i].nexthop, row == NULL ? 0 : row->line);
+		cr_expect_eq(row == NULL ? 0 : row->at.line, rows[i].line,
+		    "%s: %u", rows[i].nexthop, row == NULL ? 0 : row->at.line);
 	}
 	row = tls_policies_find(t, "[mx.example]:587");
 	cr_expect_eq(row->level, TLS_LEVEL_VERIFY);
@@ -133,8 +133,7 @@ Test(tls_policy, F4_wrong_lines)
 		    ":1: \"match=i\": too many names" },
 		{ "mx verify names=a\n", ":1: \"names=a\": behind the lev" },
 		{ "mx may implicit\n", ":1: implicit needs the level" },
-		{ "mx may\nMX encrypt\n",
-		    ":2: mx has a row already, in line 1" },
+		{ "mx may\nMX encrypt\n", ":2: \"mx\" is already in line 1" },
 		{ "mx may\n\001\n", ":2: control character" },
 	};
 	struct tls_policies *t = NULL;
