@@ -137,8 +137,9 @@ take_retry(const struct option_row *row, void *options, const char *value,
 	if (r < 0)
 		return r;
 	return row->letter == 'f' ? select_add(&o->select, "ALL", error)
-	    : row->letter == 'i'  ? select_add_id(&o->select, value, error)
-				  : select_add_domain(&o->select, value, error);
+	    : row->letter == 'i'
+	    ? select_add_id(&o->select, value, error)
+	    : select_add_value(&o->select, SELECT_DOMAIN, value, error);
 }
 
 static const struct option_row queue_rows[] = {
@@ -249,8 +250,8 @@ take_structure(const struct option_row *row UNUSED, void *options,
 static int
 take_super_word(void *options, const char *word, struct buf *error)
 {
-	return select_add_state(
-	    &((struct options *)options)->select, word, error);
+	return select_add_value(
+	    &((struct options *)options)->select, SELECT_STATE, word, error);
 }
 
 static const struct option_row super_rows[] = {

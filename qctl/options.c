@@ -80,27 +80,6 @@ refuse_verb(struct buf *error)
 	return -EINVAL;
 }
 
-static const struct {
-	unsigned bit;
-	const char *name;
-} givens[] = {
-	{ GIVEN_JSON, "--json" },
-	{ GIVEN_SENDERS, "--senders" },
-	{ GIVEN_CONTENT, "--content" },
-	{ GIVEN_DRY_RUN, "--dry-run" },
-	{ GIVEN_YES, "--yes" },
-	{ GIVEN_FAILED, "--failed" },
-	{ GIVEN_TOP, "--top" },
-	{ GIVEN_FORCE, "--force" },
-	{ GIVEN_REPAIR, "--repair" },
-	{ GIVEN_RATE, "--rate" },
-	{ GIVEN_REASON, "--reason" },
-	{ GIVEN_FOR, "--for" },
-	{ GIVEN_RULE, "--rule" },
-	{ GIVEN_BY, "--by" },
-	{ GIVEN_SENDER, "--sender" },
-};
-
 /* ---- qctl ---- */
 
 static int
@@ -234,7 +213,7 @@ take_selection(struct options *o, const char *word, struct buf *error)
 		return option_wrong(error, "", word,
 		    ": release --rule takes one number of a rule");
 	o->rule_number = (uint32_t)number;
-	return select_add_rule(&o->select, word, error);
+	return select_add_value(&o->select, SELECT_RULE, word, error);
 }
 
 /* The first word is the verb. */
@@ -263,6 +242,7 @@ take_word(void *options, const char *word, struct buf *error)
 }
 
 /* clang-format off */
+#define NGIVENS 15 /* the first rows, with a bit of enum given each */
 static const struct option_row rows[] = {
 	{ "json", 0, NULL, "list, shape, sites, shares, rules, route, trace: for programs,\none JSON object a line",
 	    take_given, GIVEN_JSON },
@@ -368,10 +348,10 @@ judge(struct options *o, struct buf *error)
 		(void)refuse(error, "no verb given");
 		return refuse_verb(error);
 	}
-	for (i = 0; i < ARRAY_LEN(givens); i++)
-		if ((o->given & givens[i].bit & ~row->may) != 0) {
-			(void)buf_printf(error, "%s does not go with %s",
-			    givens[i].name, row->name);
+	for (i = 0; i < NGIVENS; i++)
+		if ((o->given & rows[i].arg & ~row->may) != 0) {
+			(void)buf_printf(error, "--%s does not go with %s",
+			    rows[i].name, row->name);
 			return -EINVAL;
 		}
 	o->rule = (o->given & GIVEN_RULE) != 0;

@@ -57,118 +57,61 @@ struct facts {
 	const struct message *m;
 };
 
-static bool
-fits_text(const struct select_term *t, const char *text)
-{
-	return t->part ? strcasestr(text, t->text) != NULL
-		       : text_matches(t->text, text);
-}
-
-static bool
-fits_id(const struct select_term *t, const struct facts *f)
-{
-	return fits_text(t, f->id);
-}
-
-static bool
-fits_sender(const struct select_term *t, const struct facts *f)
-{
-	return t->part ? sender_contains(t->text, f->sender)
-		       : sender_matches(t->text, f->sender);
-}
-
-static bool
-fits_recipient(const struct select_term *t, const struct facts *f)
-{
-	return t->part ? address_contains(t->text, f->recipient)
-		       : address_matches(t->text, f->recipient);
-}
-
-static bool
-fits_domain(const struct select_term *t, const struct facts *f)
-{
-	return domain_matches(t->text, address_domain(f->recipient));
-}
-
-static bool
-fits_destination(const struct select_term *t, const struct facts *f)
-{
-	return select_fits_destination(t->text, buf_str(&f->m->sender),
-	    f->recipient, (f->m->file.flags & QUEUE_FILE_EXPANDED) != 0);
-}
-
 /* On hold, and its note names the rule. */
 static bool
-fits_rule(const struct select_term *t, const struct facts *f)
+fits_rule(const struct message *m, uint32_t number)
 {
-	const struct message *m = f->m;
 	struct hold_note note;
 	struct queue_id id;
 
 	return m->dir == SPOOL_HOLD && m->sp->dir[SPOOL_DEFER] >= 0 &&
 	    queue_id_parse(m->id, &id) == 0 &&
-	    hold_note_read(m->sp, &id, &note) == 0 && note.rule == t->number;
+	    hold_note_read(m->sp, &id, &note) == 0 && note.rule == number;
 }
 
 static bool
-fits_reason(const struct select_term *t, const struct facts *f)
+fits_term(const struct select_term *t, const struct facts *f)
 {
-	return f->reason != NULL && strcasestr(f->reason, t->text) != NULL;
+	switch (t->key) {
+	case SELECT_ID:
+		return t->part ? strcasestr(f->id, t->text) != NULL
+			       : text_matches(t->text, f->id);
+	case SELECT_SENDER:
+		return t->part ? sender_contains(t->text, f->sender)
+			       : sender_matches(t->text, f->sender);
+	case SELECT_RECIPIENT:
+		return t->part ? address_contains(t->text, f->recipient)
+			       : address_matches(t->text, f->recipient);
+	case SELECT_DOMAIN:
+		return domain_matches(t->text, address_domain(f->recipient));
+	case SELECT_DESTINATION:
+		return select_fits_destination(t->text, buf_str(&f->m->sender),
+		    f->recipient,
+		    (f->m->file.flags & QUEUE_FILE_EXPANDED) != 0);
+	case SELECT_REASON:
+		return f->reason != NULL &&
+		    strcasestr(f->reason, t->text) != NULL;
+	case SELECT_OLDER:
+		return f->age > t->number;
+	case SELECT_YOUNGER:
+		return f->age < t->number;
+	case SELECT_LARGER:
+		return f->size > t->number;
+	case SELECT_SMALLER:
+		return f->size < t->number;
+	case SELECT_ATTEMPTS:
+		return f->attempts >= t->number;
+	case SELECT_FEWER:
+		return f->attempts < t->number;
+	case SELECT_RULE:
+		return fits_rule(f->m, (uint32_t)t->number);
+	case SELECT_QUEUE: /* these have no terms */
+	case SELECT_STATE:
+	case SELECT_NKEYS:
+		break;
+	}
+	return false;
 }
-
-static bool
-fits_older(const struct select_term *t, const struct facts *f)
-{
-	return f->age > t->number;
-}
-
-static bool
-fits_younger(const struct select_term *t, const struct facts *f)
-{
-	return f->age < t->number;
-}
-
-static bool
-fits_larger(const struct select_term *t, const struct facts *f)
-{
-	return f->size > t->number;
-}
-
-static bool
-fits_smaller(const struct select_term *t, const struct facts *f)
-{
-	return f->size < t->number;
-}
-
-static bool
-fits_attempts(const struct select_term *t, const struct facts *f)
-{
-	return f->attempts >= t->number;
-}
-
-static bool
-fits_fewer(const struct select_term *t, const struct facts *f)
-{
-	return f->attempts < t->number;
-}
-
-/* NULL: the key has no terms. */
-static bool (*const fits_term[SELECT_NKEYS])(
-    const struct select_term *t, const struct facts *f) = {
-	[SELECT_ID] = fits_id,
-	[SELECT_SENDER] = fits_sender,
-	[SELECT_RECIPIENT] = fits_recipient,
-	[SELECT_DOMAIN] = fits_domain,
-	[SELECT_DESTINATION] = fits_destination,
-	[SELECT_REASON] = fits_reason,
-	[SELECT_OLDER] = fits_older,
-	[SELECT_YOUNGER] = fits_younger,
-	[SELECT_LARGER] = fits_larger,
-	[SELECT_SMALLER] = fits_smaller,
-	[SELECT_ATTEMPTS] = fits_attempts,
-	[SELECT_FEWER] = fits_fewer,
-	[SELECT_RULE] = fits_rule,
-};
 
 /* Of each of these keys that is given one term fits. */
 static bool
@@ -181,8 +124,7 @@ fits_keys(const struct select *s, unsigned wanted, const struct facts *f)
 		const unsigned bit = 1u << s->terms[i].key;
 
 		if ((wanted & bit) != 0 && (fits & bit) == 0 &&
-		    !s->terms[i].leaves_out &&
-		    fits_term[s->terms[i].key](&s->terms[i], f))
+		    !s->terms[i].leaves_out && fits_term(&s->terms[i], f))
 			fits |= bit;
 	}
 	return fits == wanted;
@@ -192,7 +134,7 @@ struct looking {
 	const struct select *s;
 	const struct message *m;
 	unsigned keys;
-	const struct select_term *term; /* of what is left out */
+	const struct select_term *term; /* of what is left out; NULL */
 };
 
 /* 1: this recipient fits. */
@@ -204,31 +146,12 @@ look_at(const struct recipient *r, void *arg)
 		.recipient = r->rcpt->address, .reason = r->reason, .m = l->m
 	};
 
-	return r->rcpt->mark != RCPT_DONE && fits_keys(l->s, l->keys, &f);
-}
-
-static int
-fits_recipients(const struct select *s, const struct message *m, unsigned keys)
-{
-	struct looking l = { .s = s, .m = m, .keys = keys };
-
-	return message_recipients(
-	    m, (keys & 1u << SELECT_REASON) != 0, look_at, &l);
+	return r->rcpt->mark != RCPT_DONE &&
+	    (l->term != NULL ? fits_term(l->term, &f)
+			     : fits_keys(l->s, l->keys, &f));
 }
 
 /* ---- exclusion ---- */
-
-static int
-look_for(const struct recipient *r, void *arg)
-{
-	const struct looking *l = arg;
-	const struct facts f = {
-		.recipient = r->rcpt->address, .reason = r->reason, .m = l->m
-	};
-
-	return r->rcpt->mark != RCPT_DONE &&
-	    fits_term[l->term->key](l->term, &f);
-}
 
 /* 1: some term leaves it out. */
 static int
@@ -247,9 +170,9 @@ is_left_out(
 		if (!t->leaves_out)
 			continue;
 		r = (KEYS_OF_RECIPIENTS & 1u << t->key) == 0
-		    ? fits_term[t->key](t, f)
+		    ? fits_term(t, f)
 		    : message_recipients(
-			  m, t->key == SELECT_REASON, look_for, &l);
+			  m, t->key == SELECT_REASON, look_at, &l);
 	}
 	return r;
 }
@@ -298,6 +221,9 @@ select_fits(const struct select *s, const struct message *m, usec_t now_wall)
 		.size = m->file.content_len,
 		.m = m,
 	};
+	struct looking l = {
+		.s = s, .m = m, .keys = s->keys & KEYS_OF_RECIPIENTS
+	};
 	int r;
 
 	if ((select_states(s) & 1u << m->dir) == 0 ||
@@ -310,7 +236,8 @@ select_fits(const struct select *s, const struct message *m, usec_t now_wall)
 		return 0;
 	r = fits_attempted(s, m, s->keys & KEYS_OF_ATTEMPTS);
 	if (r == 1 && (s->keys & KEYS_OF_RECIPIENTS) != 0)
-		r = fits_recipients(s, m, s->keys & KEYS_OF_RECIPIENTS);
+		r = message_recipients(
+		    m, (s->keys & 1u << SELECT_REASON) != 0, look_at, &l);
 	if (r != 1)
 		return r;
 	r = is_left_out(s, m, &f);

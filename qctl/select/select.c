@@ -59,41 +59,25 @@ take_text(struct select *s, enum select_key key, const char *value)
 	const struct select_term term = { .key = key,
 		.text = is_null ? "" : value };
 
-	if (*value == '\0')
-		return -EINVAL;
-	return add_term(s, &term);
+	return *value == '\0' ? -EINVAL : add_term(s, &term);
 }
 
-static int
-take_time(struct select *s, enum select_key key, const char *value)
-{
-	usec_t time;
-	struct select_term term = { .key = key };
-
-	if (num_duration(value, 0, TIME_MAX, &time) < 0)
-		return -EINVAL;
-	term.number = (uint64_t)time;
-	return add_term(s, &term);
-}
-
-static int
-take_size(struct select *s, enum select_key key, const char *value)
-{
-	struct select_term term = { .key = key };
-
-	if (num_size(value, 0, INT64_MAX, &term.number) < 0)
-		return -EINVAL;
-	return add_term(s, &term);
-}
-
+/* A time, a size, or a number. */
 static int
 take_number(struct select *s, enum select_key key, const char *value)
 {
 	struct select_term term = { .key = key };
+	usec_t time = 0;
+	int r;
 
-	if (num_u64(value, 1, UINT32_MAX, &term.number) < 0)
-		return -EINVAL;
-	return add_term(s, &term);
+	if (key == SELECT_OLDER || key == SELECT_YOUNGER) {
+		r = num_duration(value, 0, TIME_MAX, &time);
+		term.number = (uint64_t)time;
+	} else if (key == SELECT_LARGER || key == SELECT_SMALLER)
+		r = num_size(value, 0, INT64_MAX, &term.number);
+	else
+		r = num_u64(value, 1, UINT32_MAX, &term.number);
+	return r < 0 ? -EINVAL : add_term(s, &term);
 }
 
 /* "7", "3-5". */
@@ -173,13 +157,13 @@ static const struct key {
 	[SELECT_STATE] = { "state", "STATES", take_list,
 	    "maildrop, incoming, active, deferred, hold, deleted,\n"
 	    "corrupt; the default is all but deleted and corrupt,\nof a list all but deleted" },
-	[SELECT_OLDER] = { "older", "TIME", take_time,
+	[SELECT_OLDER] = { "older", "TIME", take_number,
 	    "accepted longer ago than TIME: 90s, 5m, 2h, 1d, 1w" },
-	[SELECT_YOUNGER] = { "younger", "TIME", take_time,
+	[SELECT_YOUNGER] = { "younger", "TIME", take_number,
 	    "accepted less than TIME ago" },
-	[SELECT_LARGER] = { "larger", "SIZE", take_size,
+	[SELECT_LARGER] = { "larger", "SIZE", take_number,
 	    "content larger than SIZE bytes: 100, 64k, 10m" },
-	[SELECT_SMALLER] = { "smaller", "SIZE", take_size,
+	[SELECT_SMALLER] = { "smaller", "SIZE", take_number,
 	    "content smaller than SIZE bytes" },
 	[SELECT_ATTEMPTS] = { "attempts", "COUNT", take_number,
 	    "COUNT attempts at delivery or more" },
@@ -295,32 +279,14 @@ select_add_id(struct select *s, const char *word, struct buf *error)
 	    : option_wrong(error, "", word, ": not a queue id");
 }
 
-static int
-add_value(
+int
+select_add_value(
     struct select *s, enum select_key key, const char *value, struct buf *error)
 {
 	int r = keys[key].take(s, key, value);
 
 	s->keys |= 1u << key;
 	return r == -EINVAL ? wrong_value(&keys[key], "", value, error) : r;
-}
-
-int
-select_add_domain(struct select *s, const char *word, struct buf *error)
-{
-	return add_value(s, SELECT_DOMAIN, word, error);
-}
-
-int
-select_add_rule(struct select *s, const char *word, struct buf *error)
-{
-	return add_value(s, SELECT_RULE, word, error);
-}
-
-int
-select_add_state(struct select *s, const char *word, struct buf *error)
-{
-	return add_value(s, SELECT_STATE, word, error);
 }
 
 int

@@ -67,9 +67,9 @@ struct select {
 int select_add(struct select *s, const char *word, struct buf *error);
 /* The same for a word of one kind. */
 int select_add_id(struct select *s, const char *word, struct buf *error);
-int select_add_domain(struct select *s, const char *word, struct buf *error);
-int select_add_rule(struct select *s, const char *word, struct buf *error);
-int select_add_state(struct select *s, const char *word, struct buf *error);
+/* The value of one key. */
+int select_add_value(struct select *s, enum select_key key, const char *value,
+    struct buf *error);
 /* `text` is a part of what the key is about. leave_out: what fits is not
  * selected. */
 int select_add_part(

@@ -66,12 +66,6 @@ static const char *const later[] = {
 	/* clang-format on */
 };
 
-struct writer {
-	struct buf *out;
-	const struct msg_EXPLAINED *f;
-	usec_t now;
-};
-
 static void
 add_clean(struct buf *out, const msg_str *text)
 {
@@ -134,185 +128,121 @@ sentence_add_time(struct buf *out, usec_t wall, usec_t now_wall)
 		out_time(out, wall, now_wall);
 }
 
-/* A time to come; one that has passed is now. */
-static void
-put_until(struct writer *w)
-{
-	if (w->f->until_wall <= w->now)
-		buf_add_str(w->out, "now");
-	else
-		sentence_add_time(w->out, w->f->until_wall, w->now);
-}
-
-static void
-put_since(struct writer *w)
-{
-	sentence_add_time(w->out, w->f->since_wall, w->now);
-}
-
-static void
-put_span(struct writer *w)
-{
-	num_add_span(
-	    w->out, w->f->since_wall > w->now ? 0 : w->now - w->f->since_wall);
-}
-
-static void
-put_recipients(struct writer *w)
-{
-	sentence_add_recipients(w->out, w->f->recipients);
-}
-
-static void
-put_used(struct writer *w)
-{
-	buf_printf(w->out, "%" PRIu32, w->f->used);
-}
-
-static void
-put_limit(struct writer *w)
-{
-	if (w->f->limit == UINT32_MAX)
-		buf_add_str(w->out, "any number of");
-	else
-		buf_printf(w->out, "%" PRIu32, w->f->limit);
-}
-
-static void
-put_ahead(struct writer *w)
-{
-	buf_printf(w->out, "%" PRIu32 "%s", w->f->ahead,
-	    w->f->more != 0 ? " or more" : "");
-}
-
-static void
-put_need(struct writer *w)
-{
-	buf_printf(w->out, "%" PRIu32, w->f->need);
-}
-
-static void
-put_pid(struct writer *w)
-{
-	if (w->f->pid != 0)
-		buf_printf(w->out, " (pid %" PRIu32 ")", w->f->pid);
-}
-
-static void
-put_site(struct writer *w)
-{
-	add_clean(w->out, &w->f->site);
-}
-
-static void
-put_other(struct writer *w)
-{
-	add_clean(w->out, &w->f->other);
-}
-
-static void
-put_other_suspect(struct writer *w)
-{
-	if (w->f->other.len == 0)
-		return;
-	buf_add_str(w->out, " (now ");
-	add_clean(w->out, &w->f->other);
-	buf_add_str(w->out, ")");
-}
-
-static void
-put_why(struct writer *w)
-{
-	add_clean(w->out, &w->f->why);
-}
-
 /* Hundredths of slots: what overtaking takes, and what there is. */
 static void
-put_slots(struct writer *w)
+put_slots(struct buf *out, uint32_t need, uint32_t have)
 {
-	const uint32_t need = w->f->need, have = w->f->have;
-
 	if (need == 0)
-		buf_add_str(w->out,
+		buf_add_str(out,
 		    "this one is too large to overtake, and comes when the "
 		    "other has no delivery to start.");
 	else
-		buf_printf(w->out,
+		buf_printf(out,
 		    "this one overtakes when deliveries of the other have "
 		    "earned it %" PRIu32 ".%02" PRIu32 " slots; %" PRIu32
 		    ".%02" PRIu32 " are there.",
 		    need / 100, need % 100, have / 100, have % 100);
 }
 
-static const struct {
-	char letter;
-	void (*put)(struct writer *w);
-} fields[] = {
-	{ 'D', put_span },
-	{ 'O', put_other },
-	{ 'S', put_since },
-	{ 'U', put_until },
-	{ 'a', put_ahead },
-	{ 'b', put_slots },
-	{ 'l', put_limit },
-	{ 'n', put_need },
-	{ 'o', put_other_suspect },
-	{ 'p', put_pid },
-	{ 'r', put_recipients },
-	{ 's', put_site },
-	{ 'u', put_used },
-	{ 'w', put_why },
-};
-
 static void
-put_field(struct writer *w, char letter)
+put_field(
+    struct buf *out, const struct msg_EXPLAINED *f, usec_t now, char letter)
 {
-	size_t i;
-
-	for (i = 0; i < ARRAY_LEN(fields); i++)
-		if (fields[i].letter == letter) {
-			fields[i].put(w);
-			return;
+	switch (letter) {
+	case 'D':
+		num_add_span(
+		    out, f->since_wall > now ? 0 : now - f->since_wall);
+		return;
+	case 'O':
+		add_clean(out, &f->other);
+		return;
+	case 'S':
+		sentence_add_time(out, f->since_wall, now);
+		return;
+	case 'U': /* a time to come; one that has passed is now */
+		if (f->until_wall <= now)
+			buf_add_str(out, "now");
+		else
+			sentence_add_time(out, f->until_wall, now);
+		return;
+	case 'a':
+		buf_printf(out, "%" PRIu32 "%s", f->ahead,
+		    f->more != 0 ? " or more" : "");
+		return;
+	case 'b':
+		put_slots(out, f->need, f->have);
+		return;
+	case 'l':
+		if (f->limit == UINT32_MAX)
+			buf_add_str(out, "any number of");
+		else
+			buf_printf(out, "%" PRIu32, f->limit);
+		return;
+	case 'n':
+		buf_printf(out, "%" PRIu32, f->need);
+		return;
+	case 'o':
+		if (f->other.len > 0) {
+			buf_add_str(out, " (now ");
+			add_clean(out, &f->other);
+			buf_add_str(out, ")");
 		}
-	ASSERT(false);
+		return;
+	case 'p':
+		if (f->pid != 0)
+			buf_printf(out, " (pid %" PRIu32 ")", f->pid);
+		return;
+	case 'r':
+		sentence_add_recipients(out, f->recipients);
+		return;
+	case 's':
+		add_clean(out, &f->site);
+		return;
+	case 'u':
+		buf_printf(out, "%" PRIu32, f->used);
+		return;
+	case 'w':
+		add_clean(out, &f->why);
+		return;
+	default:
+		ASSERT(false);
+	}
 }
 
 static void
-fill(struct writer *w, const char *text)
+fill(struct buf *out, const struct msg_EXPLAINED *fact, usec_t now,
+    const char *text)
 {
-	buf_add_str(w->out, "    ");
+	buf_add_str(out, "    ");
 	while (*text != '\0') {
 		const size_t plain = strcspn(text, "%");
 
-		buf_printf(w->out, "%.*s", (int)plain, text);
+		buf_add(out, text, plain);
 		text += plain;
 		if (*text == '%') {
-			put_field(w, text[1]);
+			put_field(out, fact, now, text[1]);
 			text += 2;
 		}
 	}
-	buf_add_str(w->out, "\n");
+	buf_add_str(out, "\n");
 }
 
 void
 sentence_add(struct buf *out, const struct msg_EXPLAINED *fact, usec_t now_wall)
 {
-	struct writer w = { out, fact, now_wall };
 	size_t i;
 
 	for (i = 0; i < ARRAY_LEN(templates); i++)
 		if (templates[i].situation == fact->situation)
-			fill(&w, templates[i].text);
+			fill(out, fact, now_wall, templates[i].text);
 }
 
 void
 sentence_add_later(struct buf *out, const struct msg_EXPLAINED *fact,
     enum sentence_dead dead, usec_t now_wall)
 {
-	struct writer w = { out, fact, now_wall };
-
 	if (dead == SENTENCE_DEAD_NONE)
 		sentence_add(out, fact, now_wall);
 	else
-		fill(&w, later[dead]);
+		fill(out, fact, now_wall, later[dead]);
 }
