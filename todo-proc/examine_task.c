@@ -73,7 +73,7 @@ count_pass(struct examine_task *e, struct census *census, int fd)
 	int r;
 
 	e->pending = 0;
-	queue_rcpt_begin(&e->cursor, &e->file);
+	queue_rcpt_again(&e->cursor, &e->file);
 	while ((r = queue_rcpt_next(&e->cursor, fd, &rcpt)) > 0) {
 		if (rcpt.mark != RCPT_PENDING)
 			continue;
@@ -170,9 +170,7 @@ inspect(struct examine_task *e, int fd)
 	int r = queue_file_read(fd, &e->file);
 
 	if (r == 0)
-		r = queue_file_verify(fd, &e->file);
-	if (r == 0)
-		r = queue_file_sender(fd, &e->file, &e->sender);
+		r = queue_file_verify_for(fd, &e->file, &e->sender, &e->cursor);
 	if (r == 0)
 		r = take_census(e, fd);
 	if (r == 0)

@@ -145,8 +145,13 @@ bool queue_file_is_possible(const struct queue_file *file);
 /* Reads so many bytes of the content, from its beginning; -EBADMSG: there are
  * fewer. */
 int queue_file_content(int fd, uint64_t content_off, void *out, size_t len);
+struct queue_rcpt_cursor;
 /* Reads the whole file and compares the checksums; bounded memory. */
 int queue_file_verify(int fd, const struct queue_file *file);
+/* The same for a reader of sender and recipients, who gets the sender, and in
+ * the cursor the recipients that were read last: queue_rcpt_again(). */
+int queue_file_verify_for(int fd, const struct queue_file *file,
+    struct buf *ret_sender, struct queue_rcpt_cursor *ret_cursor);
 
 /* Compares the checksum of sender and recipients alone. */
 int queue_file_verify_envelope(int fd, const struct queue_file *file);
@@ -207,6 +212,9 @@ queue_rcpt_ahead(uint32_t rcpts)
 
 void
 queue_rcpt_begin(struct queue_rcpt_cursor *c, const struct queue_file *file);
+/* From the first one again; what lies in its buffer is not read again. */
+void
+queue_rcpt_again(struct queue_rcpt_cursor *c, const struct queue_file *file);
 /* Continue at a record that was read before (a later batch). */
 void queue_rcpt_seek(struct queue_rcpt_cursor *c, const struct queue_file *file,
     uint64_t offset, uint32_t index);

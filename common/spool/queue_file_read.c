@@ -172,52 +172,33 @@ crc_rcpt(uint32_t crc, const struct queue_rcpt *rcpt)
 /* The checksum is over the records that the cursor returns, so that readers get
  * the bytes that were summed, and no others. */
 static int
-sum_envelope(int fd, const struct queue_file *file, uint32_t *ret_crc)
+sum_envelope(int fd, const struct queue_file *file, struct buf *sender,
+    struct queue_rcpt_cursor *cursor, uint32_t *ret_crc)
 {
-	struct queue_rcpt_cursor cursor;
 	struct queue_rcpt rcpt;
-	struct buf sender = { 0 };
 	struct dsn_mail dsn;
 	uint32_t crc;
-	int r = read_envelope(fd, file, &sender, &dsn);
+	int r = read_envelope(fd, file, sender, &dsn);
 
 	if (r < 0)
 		return r;
-	crc = crc_record(0, FORMAT_SENDER, 0, buf_str(&sender), sender.len);
+	crc = crc_record(0, FORMAT_SENDER, 0, buf_str(sender), sender->len);
 	if (!dsn_mail_is_empty(&dsn))
 		crc = crc_record(crc, FORMAT_MAIL_DSN, dsn.ret, dsn.envid,
 		    strlen(dsn.envid));
-	buf_done(&sender);
-
-	queue_rcpt_begin(&cursor, file);
-	while ((r = queue_rcpt_next(&cursor, fd, &rcpt)) > 0)
+	queue_rcpt_begin(cursor, file);
+	while ((r = queue_rcpt_next(cursor, fd, &rcpt)) > 0)
 		crc = crc_rcpt(crc, &rcpt);
-	if (r < 0)
-		return r;
 	*ret_crc = crc;
-	return 0;
-}
-
-int
-queue_file_sum(
-    int fd, const struct queue_file *file, struct queue_file_sums *ret_sums)
-{
-	int r = sum_content(fd, file, &ret_sums->content);
-
-	if (r < 0)
-		return r;
-	ret_sums->content_is_right = ret_sums->content == file->crc_content;
-	r = sum_envelope(fd, file, &ret_sums->env);
-	if (r == 0)
-		ret_sums->envelope_is_right = ret_sums->env == file->crc_env;
 	return r;
 }
 
-int
-queue_file_verify_envelope(int fd, const struct queue_file *file)
+static int
+verify_envelope(int fd, const struct queue_file *file, struct buf *sender,
+    struct queue_rcpt_cursor *cursor)
 {
 	uint32_t crc = 0;
-	int r = sum_envelope(fd, file, &crc);
+	int r = sum_envelope(fd, file, sender, cursor, &crc);
 
 	return r == 0 && crc != file->crc_env
 	    ? format_damaged(QUEUE_FILE_WRONG_ENVELOPE)
@@ -225,14 +206,55 @@ queue_file_verify_envelope(int fd, const struct queue_file *file)
 }
 
 int
-queue_file_verify(int fd, const struct queue_file *file)
+queue_file_sum(
+    int fd, const struct queue_file *file, struct queue_file_sums *ret_sums)
+{
+	struct queue_rcpt_cursor cursor;
+	struct buf sender = { 0 };
+	int r = sum_content(fd, file, &ret_sums->content);
+
+	if (r < 0)
+		return r;
+	ret_sums->content_is_right = ret_sums->content == file->crc_content;
+	r = sum_envelope(fd, file, &sender, &cursor, &ret_sums->env);
+	if (r == 0)
+		ret_sums->envelope_is_right = ret_sums->env == file->crc_env;
+	buf_done(&sender);
+	return r;
+}
+
+int
+queue_file_verify_envelope(int fd, const struct queue_file *file)
+{
+	struct queue_rcpt_cursor cursor;
+	struct buf sender = { 0 };
+	int r = verify_envelope(fd, file, &sender, &cursor);
+
+	buf_done(&sender);
+	return r;
+}
+
+int
+queue_file_verify_for(int fd, const struct queue_file *file,
+    struct buf *ret_sender, struct queue_rcpt_cursor *ret_cursor)
 {
 	uint32_t crc = 0;
 	int r = sum_content(fd, file, &crc);
 
 	if (r == 0 && crc != file->crc_content)
 		r = format_damaged(QUEUE_FILE_WRONG_CONTENT);
-	return r < 0 ? r : queue_file_verify_envelope(fd, file);
+	return r < 0 ? r : verify_envelope(fd, file, ret_sender, ret_cursor);
+}
+
+int
+queue_file_verify(int fd, const struct queue_file *file)
+{
+	struct queue_rcpt_cursor cursor;
+	struct buf sender = { 0 };
+	int r = queue_file_verify_for(fd, file, &sender, &cursor);
+
+	buf_done(&sender);
+	return r;
 }
 
 int
@@ -272,6 +294,14 @@ queue_rcpt_seek(struct queue_rcpt_cursor *c, const struct queue_file *file,
 	c->ahead = sizeof(c->buf);
 	c->buf_off = 0;
 	c->buf_len = 0;
+}
+
+void
+queue_rcpt_again(struct queue_rcpt_cursor *c, const struct queue_file *file)
+{
+	c->next = file->rcpt_off;
+	c->index = 0;
+	c->left = file->rcpt_count;
 }
 
 void

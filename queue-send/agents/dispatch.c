@@ -50,8 +50,7 @@ may_wish(
 static int
 read_wishes_of_mail(const struct message *m, struct deliver_frame *h)
 {
-	const struct queue_file file = message_queue_file(m);
-	const int r = queue_file_dsn(m->fd, &file, &h->dsn);
+	const int r = queue_file_dsn(m->fd, &m->file, &h->dsn);
 
 	h->wished = r == 0 && !dsn_mail_is_empty(&h->dsn);
 	return r;

@@ -93,12 +93,8 @@ log_offer(
 {
 	const char *message_id = offer->bytes + offer->census_len +
 	    offer->names_len + offer->rcpts_len;
-	struct queue_file file = message_queue_file(m);
+	struct queue_file file = m->file;
 
-	file.content_len = m->file.content_len;
-	file.arrival_wall = m->file.arrival_wall;
-	file.queue = m->file.queue;
-	file.nonce = m->file.nonce;
 	file.uid = offer->uid;
 	accepted_log_known(s, m->inode, &file, m->sender, message_id);
 }

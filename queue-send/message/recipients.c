@@ -213,9 +213,7 @@ read_one(struct send *s, struct message *m, int fd)
 static void
 seek(struct send *s, const struct message *m, uint64_t offset, uint32_t index)
 {
-	const struct queue_file file = message_queue_file(m);
-
-	queue_rcpt_seek(&s->cursor, &file, offset, index);
+	queue_rcpt_seek(&s->cursor, &m->file, offset, index);
 	if (m->rcpts != NULL)
 		queue_rcpt_give(&s->cursor, m->file.rcpt_off, m->rcpts,
 		    (size_t)m->file.rcpt_len);

@@ -301,7 +301,7 @@ record_of(struct send *s, struct message *m, const struct report *report)
 		.message = m,
 		.sp = &s->sp,
 		.report = *report,
-		.file = message_queue_file(m),
+		.file = m->file,
 		.inode = m->inode,
 		.when_wall = s->now_wall,
 		.fd = m->fd,

@@ -47,24 +47,15 @@ messages_init(struct messages *ms, uint32_t rest_max)
 static void
 copy_frame(struct message *m, const struct msg_MESSAGE *frame)
 {
-	struct queue_file file;
-
 	m->inode = frame->inode;
 	m->dir = (uint8_t)frame->dir;
 	m->fd = -1;
 	m->pending = frame->pending;
 	m->hops =
 	    (uint16_t)(frame->hops < UINT16_MAX ? frame->hops : UINT16_MAX);
-	m->file = (struct message_file){
-		.content_len = frame->content_len,
-		.rcpt_count = frame->recipients,
-		.queue = frame->queue,
-		.arrival_wall = frame->arrival_wall,
-		.nonce = frame->nonce,
-	};
+	m->file = message_told_file(frame);
 	if (frame->version > 0) {
-		file = message_told_file(frame);
-		message_set_file(m, &file);
+		m->next = m->file.rcpt_off;
 		m->known = true;
 	}
 	if (frame->sender.len > 0)
@@ -296,36 +287,8 @@ messages_end_rest(struct messages *ms, usec_t now)
 void
 message_set_file(struct message *m, const struct queue_file *file)
 {
-	m->file = (struct message_file){
-		.content_off = file->content_off,
-		.content_len = file->content_len,
-		.rcpt_off = file->rcpt_off,
-		.rcpt_len = file->rcpt_len,
-		.arrival_wall = file->arrival_wall,
-		.rcpt_count = file->rcpt_count,
-		.queue = file->queue,
-		.flags = file->flags,
-		.uid = file->uid,
-		.nonce = file->nonce,
-		.version = file->version,
-	};
+	m->file = *file;
 	m->next = file->rcpt_off;
-}
-
-struct queue_file
-message_queue_file(const struct message *m)
-{
-	const uint64_t env_off = m->file.content_off + m->file.content_len;
-
-	/* The envelope lies between the content and the recipients. */
-	return (struct queue_file){
-		.env_off = env_off,
-		.env_len = m->file.rcpt_off - env_off,
-		.rcpt_off = m->file.rcpt_off,
-		.rcpt_len = m->file.rcpt_len,
-		.rcpt_count = m->file.rcpt_count,
-		.version = m->file.version,
-	};
 }
 
 struct queue_file
@@ -391,12 +354,7 @@ messages_to_leave(const struct messages *ms)
 struct queue_id
 message_queue_id(const struct message *m)
 {
-	return (struct queue_id){
-		.arrival_wall = m->file.arrival_wall,
-		.nonce = m->file.nonce,
-		.queue = m->file.queue,
-		.inode = m->inode,
-	};
+	return queue_file_id(&m->file, m->inode);
 }
 
 void

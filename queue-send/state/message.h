@@ -68,17 +68,6 @@ enum message_fate {
 	NFATES,
 };
 
-/* The part of struct queue_file that is needed. */
-struct message_file {
-	uint64_t content_off, content_len;
-	uint64_t rcpt_off, rcpt_len;
-	usec_t arrival_wall;
-	uint32_t rcpt_count;
-	uint32_t queue, flags;
-	uint32_t uid; /* of the submitter */
-	uint8_t nonce, version;
-};
-
 /* The offer of todo-proc, of a message that is not in the active queue yet. */
 struct message_offer {
 	uint32_t census_len, names_len;     /* of bytes, in this order, */
@@ -124,8 +113,8 @@ struct message {
 	uint8_t locked;         /* tries to report it that met a lock */
 	uint16_t hops;          /* Received fields, at most UINT16_MAX */
 	uint64_t inode;
-	struct message_file file; /* not active: only its identity */
-	uint64_t next;            /* offset of the next recipient to read */
+	struct queue_file file; /* not active: only its identity */
+	uint64_t next;          /* offset of the next recipient to read */
 	uint32_t next_index;
 	uint32_t room;           /* left of this batch; 0: none has begun */
 	uint32_t pending;        /* of all, when it was prepared */
@@ -237,8 +226,6 @@ void message_id(const struct message *m, char out[QUEUE_ID_SIZE]);
 uint32_t message_hash(const struct message *m);
 /* Take over the trailer of its file; its recipients are to be read. */
 void message_set_file(struct message *m, const struct queue_file *file);
-/* The fields that a cursor over its recipients needs. */
-struct queue_file message_queue_file(const struct message *m);
 /* The message enters the active queue, without a sched_message yet. The offer
  * is the caller's to free. */
 struct message_offer *message_activate(struct message *m, usec_t now);
