@@ -15,26 +15,6 @@ settle(
 	found->result = spool_settle_prepared(sp, found->item.name, &inode);
 }
 
-static const struct walk_kind kind = {
-	.dir = SPOOL_PREPARED,
-	.most = 50,
-	.work = settle,
-};
-
-void
-prepared_begin(struct todo *t)
-{
-	prepared_done(t);
-	/* Without memory the next scan does it. */
-	(void)walk_begin(t, &t->prepared, &kind);
-}
-
-void
-prepared_done(struct todo *t)
-{
-	walk_end(&t->prepared);
-}
-
 static void
 say_error(struct todo *t, const char *name, int error)
 {
@@ -67,9 +47,14 @@ say_settled(const char *name, int how)
 }
 
 static void
-settled(struct todo *t, const char *name, int how)
+settled(struct todo *t, const struct walk_found *f)
 {
-	if (how == SETTLED_CORRUPT) {
+	const char *name = f->item.name;
+	const int how = f->result;
+
+	if (f->error < 0) {
+		say_error(t, ".", f->error);
+	} else if (how == SETTLED_CORRUPT) {
 		t->counts.corrupt++;
 		log_error("ALERT: %s/%s/%s: the message that it was made of is "
 			  "damaged: moved to corrupt/",
@@ -84,29 +69,37 @@ settled(struct todo *t, const char *name, int how)
 	}
 }
 
+static const struct walk_kind kind = {
+	.dir = SPOOL_PREPARED,
+	.most = 50,
+	.work = settle,
+	.take = settled,
+};
+
+void
+prepared_begin(struct todo *t)
+{
+	prepared_done(t);
+	/* Without memory the next scan does it. */
+	(void)walk_begin(t, &t->prepared, &kind);
+}
+
+void
+prepared_done(struct todo *t)
+{
+	walk_end(&t->prepared);
+}
+
 bool
 prepared_work(struct todo *t, usec_t *ret_next)
 {
-	struct walk *w = &t->prepared;
-	const struct walk_found *f;
-	bool more;
-	int i, n;
+	enum walk_state state;
 
-	if (w->part == NULL)
+	if (t->prepared.part == NULL)
 		return false;
-	*ret_next = USEC_NEVER;
-	if (!walk_read(t, w))
-		return true;
-	n = walk_count(w, &more);
-	for (i = 0; i < n; i++) {
-		f = walk_found(w, i);
-		if (f->error < 0)
-			say_error(t, ".", f->error);
-		else
-			settled(t, f->item.name, f->result);
-	}
-	*ret_next = t->now;
-	if (!more)
-		walk_end(w);
-	return more;
+	state = walk_take(t, &t->prepared);
+	*ret_next = state == WALK_READING ? USEC_NEVER : t->now;
+	if (state == WALK_LAST)
+		walk_end(&t->prepared);
+	return state != WALK_LAST;
 }

@@ -32,18 +32,6 @@ pick_up(
 		pickup_drop(sp, found->item.name, &found->u.picked);
 }
 
-static const struct walk_kind incoming_kind = {
-	.dir = SPOOL_INCOMING,
-	.with_stat = true,
-	.most = WALK_PART_MAX,
-};
-
-static const struct walk_kind maildrop_kind = {
-	.dir = SPOOL_MAILDROP,
-	.most = 50,
-	.work = pick_up,
-};
-
 void
 scan_init(struct todo *t)
 {
@@ -172,9 +160,12 @@ incoming_ended(struct todo *t)
 }
 
 static void
-found_incoming(struct todo *t, const struct spool_item *item)
+found_incoming(struct todo *t, const struct walk_found *f)
 {
-	if (offered_has(&t->offered, item->inode, item->mtime_wall, t->now))
+	const struct spool_item *item = &f->item;
+
+	if (!judge(t, &t->incoming.walk, f) ||
+	    offered_has(&t->offered, item->inode, item->mtime_wall, t->now))
 		return;
 	t->incoming.seen++;
 	if (examine_has(t, item->inode))
@@ -183,30 +174,32 @@ found_incoming(struct todo *t, const struct spool_item *item)
 		t->counts.found_by_scan++;
 }
 
+static const struct walk_kind incoming_kind = {
+	.dir = SPOOL_INCOMING,
+	.with_stat = true,
+	.most = WALK_PART_MAX,
+	.take = found_incoming,
+};
+
 usec_t
 scan_incoming_work(struct todo *t)
 {
 	struct todo_scan *s = &t->incoming;
-	const struct walk_found *f;
-	bool more;
 	usec_t at;
-	int i, n;
 
 	if (inbox_is_low(&t->inbox))
 		s->wanted = true;
 	at = begin_when_due(t, s, &incoming_kind);
 	if (at != 0 || prepared_work(t, &at))
 		return at;
-	if (!walk_read(t, &s->walk))
+	switch (walk_take(t, &s->walk)) {
+	case WALK_READING:
 		return scan_holds(t) ? s->started_at + SCAN_HOLD : USEC_NEVER;
-	n = walk_count(&s->walk, &more);
-	for (i = 0; i < n; i++) {
-		f = walk_found(&s->walk, i);
-		if (judge(t, &s->walk, f))
-			found_incoming(t, &f->item);
-	}
-	if (more)
+	case WALK_MORE:
 		return t->now;
+	case WALK_LAST:
+		break;
+	}
 	incoming_ended(t);
 	return s->wanted ? s->not_before : s->due_at;
 }
@@ -225,26 +218,34 @@ maildrop_ended(struct todo *t)
 	}
 }
 
-/* True: a drop came to incoming/. */
-static bool
+static void
 found_drop(struct todo *t, const struct walk_found *f)
 {
-	int r = pickup_ended(t, f->item.name, &f->u.picked);
+	int r;
 
+	if (!judge(t, &t->maildrop.walk, f))
+		return;
+	r = pickup_ended(t, f->item.name, &f->u.picked);
 	if (r == -EAGAIN)
 		t->drop_later = true;
 	if (r < 0 && r != -ENOENT)
 		t->maildrop.seen++;
-	return r == 0;
+	t->drop_came |= r == 0;
 }
+
+static const struct walk_kind maildrop_kind = {
+	.dir = SPOOL_MAILDROP,
+	.most = 50,
+	.work = pick_up,
+	.take = found_drop,
+};
 
 usec_t
 scan_maildrop_work(struct todo *t)
 {
 	struct todo_scan *s = &t->maildrop;
-	bool more, came = false;
+	enum walk_state state;
 	usec_t at;
-	int i, n;
 
 	/* While many wait, drops stay where the door counts them for their
 	 * users; a turn that examines one comes here again. */
@@ -253,14 +254,12 @@ scan_maildrop_work(struct todo *t)
 	at = begin_when_due(t, s, &maildrop_kind);
 	if (at != 0)
 		return at;
-	if (!walk_read(t, &s->walk))
+	t->drop_came = false;
+	state = walk_take(t, &s->walk);
+	if (state == WALK_READING)
 		return USEC_NEVER;
-	n = walk_count(&s->walk, &more);
-	for (i = 0; i < n; i++)
-		if (judge(t, &s->walk, walk_found(&s->walk, i)))
-			came |= found_drop(t, walk_found(&s->walk, i));
-	if (!more)
+	if (state == WALK_LAST)
 		maildrop_ended(t);
 	/* Drops that were picked up are to be offered. */
-	return more || came ? t->now : s->due_at;
+	return state == WALK_MORE || t->drop_came ? t->now : s->due_at;
 }

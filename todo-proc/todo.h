@@ -58,6 +58,8 @@ struct walk_kind {
 	/* Done by the thread with each name; NULL: nothing. */
 	void (*work)(const struct spool *sp, enum spool_dir dir,
 	    struct walk_found *found);
+	/* Done by the loop with each name, and each error. */
+	void (*take)(struct todo *t, const struct walk_found *found);
 };
 
 struct walk_part;
@@ -110,17 +112,12 @@ struct prepares {
 	uint32_t first, count;
 };
 
-/* Submitters, open addressing. It grows: every user who has
- * mail in the queue has a row. */
-struct waiting_table {
-	struct waiting_user *rows; /* by uid + 1; 0: free */
-	uint32_t places, count;
-};
-
-/* Files, open addressing. The key of a file is made of inode, uid and bytes:
- * a file that is removed leaves its inode to the next one. */
-struct waiting_met {
-	uint64_t *keys; /* 0: free */
+/* Rows of one size, open addressing. It grows: every user who has mail in the
+ * queue has a row, and every file that is counted. The key of a file is made of
+ * inode, uid and bytes: a file that is removed leaves its inode to the next
+ * one. */
+struct table {
+	char *rows; /* each begins with its key, 64 bits; 0: free */
 	uint32_t places, count;
 };
 
@@ -134,11 +131,11 @@ struct waiting {
 	bool short_of_memory; /* for the walk that is under way */
 	uint64_t unpublished; /* bytes that came since the file was written */
 	usec_t began_at, not_before, quiet_at, published_at;
-	usec_t began_wall;            /* of the walk that is under way */
-	usec_t walked_wall;           /* of the last one: its beginning */
-	struct waiting_table counted; /* for the file */
-	struct waiting_table fresh;   /* by the walk that is under way */
-	struct waiting_met met; /* files of this walk, or of the last one */
+	usec_t began_wall;    /* of the walk that is under way */
+	usec_t walked_wall;   /* of the last one: its beginning */
+	struct table counted; /* for the file */
+	struct table fresh;   /* by the walk that is under way */
+	struct table met;     /* files of this walk, or of the last one */
 };
 
 /* Causes whose messages have a rate limit of their own. */
@@ -187,10 +184,11 @@ struct todo {
 
 	struct todo_counts counts, told;
 	usec_t told_at;
-	bool says; /* a message goes to queue-send in this turn */
-	bool drop_later;
-	usec_t drop_wait;         /* until unsettled drops are tried again */
-	usec_t said_io;           /* log_due() */
+	bool says;        /* a message goes to queue-send in this turn */
+	bool drop_later;  /* this scan met a drop that is not settled */
+	bool drop_came;   /* a drop came to incoming/ */
+	usec_t drop_wait; /* until unsettled drops are tried again */
+	usec_t said_io;   /* log_due() */
 	usec_t said[TODO_CAUSES]; /* log_due() of each errno */
 };
 
@@ -213,12 +211,12 @@ void todo_leave(struct todo *t, int status);
 
 /* -ENOMEM. */
 int walk_begin(struct todo *t, struct walk *w, const struct walk_kind *kind);
-/* True: a part is there, walk_end() or the next walk_read() drops it. False: it
- * is being read, and a turn follows. */
-bool walk_read(struct todo *t, struct walk *w);
-/* Of the part: */
-int walk_count(const struct walk *w, bool *ret_more);
-const struct walk_found *walk_found(const struct walk *w, int i);
+enum walk_state {
+	WALK_READING, /* a part is being read, and a turn follows */
+	WALK_MORE,    /* a part was taken */
+	WALK_LAST,    /* the last one; walk_end() is the caller's */
+};
+enum walk_state walk_take(struct todo *t, struct walk *w);
 void walk_end(struct walk *w);
 
 /* ---- waiting ----
@@ -261,18 +259,18 @@ usec_t waiting_work(struct todo *t);
 
 /* ---- table ---- */
 
+/* Drops all rows, and frees their memory. */
+void table_clear(struct table *t);
 /* Adds to the row of more->uid, which is made. -ENOMEM. */
-int waiting_table_add(struct waiting_table *t, const struct waiting_user *more);
+int waiting_table_add(struct table *t, const struct waiting_user *more);
 /* Copies the rows, t->count of them; their number. */
-uint32_t
-waiting_table_rows(const struct waiting_table *t, struct waiting_user *out);
-/* Drops all rows. */
-void waiting_table_clear(struct waiting_table *t);
+uint32_t waiting_table_rows(const struct table *t, struct waiting_user *out);
+/* Is any user of the rows such a one? */
+bool waiting_table_any(const struct table *t, const struct todo *todo,
+    bool (*is)(const struct todo *todo, uid_t uid));
 /* 1: the file is new; 0: the file was there; -ENOMEM. */
 int waiting_met_add(
-    struct waiting_met *m, uint64_t inode, const struct waiting_user *one);
-/* Empties the set and frees its memory. */
-void waiting_met_clear(struct waiting_met *m);
+    struct table *t, uint64_t inode, const struct waiting_user *one);
 
 /* ---- examine ----
  *

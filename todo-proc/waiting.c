@@ -11,16 +11,18 @@
 #define QUIET_EVERY (60 * USEC_PER_SEC)
 #define SHORT_WAIT  USEC_PER_SEC
 
-static void look(const struct spool *sp, enum spool_dir dir,
-    struct walk_found *found); /* below */
+/* Both below. */
+static void
+look(const struct spool *sp, enum spool_dir dir, struct walk_found *found);
+static void count(struct todo *t, const struct walk_found *f);
 
 static const struct walk_kind kinds[] = {
-	{ SPOOL_INCOMING, false, WALK_PART_MAX, look },
-	{ SPOOL_ACTIVE, false, WALK_PART_MAX, look },
-	{ SPOOL_DEFERRED, false, WALK_PART_MAX, look },
+	{ SPOOL_INCOMING, false, WALK_PART_MAX, look, count },
+	{ SPOOL_ACTIVE, false, WALK_PART_MAX, look, count },
+	{ SPOOL_DEFERRED, false, WALK_PART_MAX, look, count },
 	/* Messages that are tried again while the walk reads deferred/. */
-	{ SPOOL_ACTIVE, false, WALK_PART_MAX, look },
-	{ SPOOL_HOLD, false, WALK_PART_MAX, look },
+	{ SPOOL_ACTIVE, false, WALK_PART_MAX, look, count },
+	{ SPOOL_HOLD, false, WALK_PART_MAX, look, count },
 };
 
 /* One writing of the file gate/waiting. */
@@ -38,6 +40,12 @@ static bool
 is_free(const struct todo *t, uid_t uid)
 {
 	return uid == 0 || t->sp.private || waiting_is_made(&t->sp, uid);
+}
+
+static bool
+is_limited(const struct todo *t, uid_t uid)
+{
+	return !is_free(t, uid);
 }
 
 /* ---- the walk ---- */
@@ -123,7 +131,7 @@ walk_next(struct todo *t)
 
 	if (walk_begin(t, &x->walk, &kinds[x->dir]) == 0)
 		return;
-	waiting_met_clear(&x->met);
+	table_clear(&x->met);
 	x->running = false;
 	x->wanted = true;
 	x->not_before = t->now + SHORT_WAIT;
@@ -134,8 +142,8 @@ begin(struct todo *t)
 {
 	struct waiting *x = &t->waiting;
 
-	waiting_table_clear(&x->fresh);
-	waiting_met_clear(&x->met);
+	table_clear(&x->fresh);
+	table_clear(&x->met);
 	x->short_of_memory = false;
 	x->dir = 0;
 	x->began_at = t->now;
@@ -149,15 +157,11 @@ static void
 take_counts(struct todo *t)
 {
 	struct waiting *x = &t->waiting;
-	uint32_t i;
 
-	x->seen = false;
-	for (i = 0; i < x->fresh.places; i++)
-		x->seen |= x->fresh.rows[i].uid != 0 &&
-		    !is_free(t, x->fresh.rows[i].uid - 1);
-	waiting_table_clear(&x->counted);
+	x->seen = waiting_table_any(&x->fresh, t, is_limited);
+	table_clear(&x->counted);
 	x->counted = x->fresh;
-	x->fresh = (struct waiting_table){ 0 };
+	x->fresh = (struct table){ 0 };
 	x->walked_wall = x->began_wall;
 	x->publish = true;
 }
@@ -172,13 +176,25 @@ end_walk(struct todo *t)
 	x->running = false;
 	if (x->short_of_memory) {
 		x->wanted = true;
-		waiting_met_clear(&x->met);
+		table_clear(&x->met);
 	} else
 		take_counts(t);
 	x->not_before = t->now + took * WAITING_SHARE;
 	if (x->not_before < t->now + WAITING_EVERY)
 		x->not_before = t->now + WAITING_EVERY;
 	x->quiet_at = x->not_before + QUIET_EVERY;
+}
+
+static void
+end_dir(struct todo *t)
+{
+	struct waiting *x = &t->waiting;
+
+	walk_end(&x->walk);
+	if (++x->dir == ARRAY_LEN(kinds))
+		end_walk(t);
+	else
+		walk_next(t);
 }
 
 /* 1: neither the walk that is under way nor, until the next one begins, the
@@ -215,28 +231,11 @@ was_read(const struct todo *t, const struct waiting_user *one)
 }
 
 static void
-walk(struct todo *t)
+count(struct todo *t, const struct walk_found *f)
 {
-	struct waiting *x = &t->waiting;
-	const struct walk_found *f;
-	bool more;
-	int i, n;
-
-	n = walk_count(&x->walk, &more);
-	for (i = 0; i < n; i++) {
-		f = walk_found(&x->walk, i);
-		if (f->error == 0 && f->u.one.messages > 0 &&
-		    !was_read(t, &f->u.one))
-			count_fresh(
-			    x, &f->u.one, is_new(t, f->item.inode, &f->u.one));
-	}
-	if (more)
-		return;
-	walk_end(&x->walk);
-	if (++x->dir == ARRAY_LEN(kinds))
-		end_walk(t);
-	else
-		walk_next(t);
+	if (f->error == 0 && f->u.one.messages > 0 && !was_read(t, &f->u.one))
+		count_fresh(&t->waiting, &f->u.one,
+		    is_new(t, f->item.inode, &f->u.one));
 }
 
 /* ---- the file gate/waiting ---- */
@@ -364,9 +363,9 @@ waiting_done(struct todo *t)
 
 	walk_end(&x->walk);
 	x->running = false;
-	waiting_table_clear(&x->counted);
-	waiting_table_clear(&x->fresh);
-	waiting_met_clear(&x->met);
+	table_clear(&x->counted);
+	table_clear(&x->fresh);
+	table_clear(&x->met);
 }
 
 static usec_t
@@ -384,13 +383,17 @@ static usec_t
 walk_some(struct todo *t)
 {
 	struct waiting *x = &t->waiting;
+	enum walk_state state;
 
 	if (!x->running && t->now >= next_walk(t))
 		begin(t);
-	if (x->running && !walk_read(t, &x->walk))
-		return USEC_NEVER;
-	if (x->running)
-		walk(t);
+	if (x->running) {
+		state = walk_take(t, &x->walk);
+		if (state == WALK_READING)
+			return USEC_NEVER;
+		if (state == WALK_LAST)
+			end_dir(t);
+	}
 	return x->running ? t->now : next_walk(t);
 }
 

@@ -66,31 +66,21 @@ walk_begin(struct todo *t, struct walk *w, const struct walk_kind *kind)
 	return 0;
 }
 
-bool
-walk_read(struct todo *t, struct walk *w)
+enum walk_state
+walk_take(struct todo *t, struct walk *w)
 {
-	bool ready;
+	int i;
 
 	if (!w->ready && !w->away) {
 		w->away = true;
 		executor_do(t->executor, 0, &w->part->task);
 	}
-	ready = w->ready;
+	if (!w->ready)
+		return WALK_READING;
 	w->ready = false;
-	return ready;
-}
-
-int
-walk_count(const struct walk *w, bool *ret_more)
-{
-	*ret_more = !w->part->end;
-	return w->part->n;
-}
-
-const struct walk_found *
-walk_found(const struct walk *w, int i)
-{
-	return &w->part->found[i];
+	for (i = 0; i < w->part->n; i++)
+		w->kind->take(t, &w->part->found[i]);
+	return w->part->end ? WALK_LAST : WALK_MORE;
 }
 
 /* A part that a thread has is the pool's. */
