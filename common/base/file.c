@@ -182,10 +182,13 @@ file_read(const char *path, size_t max, struct buf *out, struct buf *ret_why)
 static int
 write_new(int dir, const char *name, mode_t mode, const struct buf *text)
 {
-	int r,
-	    fd = openat(dir, name,
-		O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, mode);
+	int r, fd;
 
+	/* What a crash left there, or somebody put there. */
+	if (unlinkat(dir, name, 0) < 0 && errno != ENOENT)
+		return -errno;
+	fd = openat(dir, name,
+	    O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
 	if (fd < 0)
 		return -errno;
 	r = io_write_all(fd, text->data, text->len);

@@ -8,12 +8,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "base/io.h"
 #include "base/num.h"
 #include "spool/format.h"
 #include "spool/spool.h"
 
-#define MARKER_TEMP    "queue.new"
 #define VERSION_DIGITS 9
 #define MARKER_KIND    "qscheduler queue "
 #define MARKER_VERSION "1"
@@ -101,76 +101,14 @@ marker_read(int dir, uint32_t *ret_split)
 }
 
 /* Readable for all: submitters need the split, and may not list. */
-static int
-write_marker(int fd, uint32_t split)
-{
-	char line[64];
-	int n =
-	    snprintf(line, sizeof(line), MARKER_PREFIX "%" PRIu32 "\n", split);
-	int r = io_write_all(fd, line, (size_t)n);
-
-	if (r == 0 && (fchmod(fd, 0644) < 0 || fsync(fd) < 0))
-		r = -errno;
-	return r;
-}
-
 int
 marker_write(int dir, uint32_t split)
 {
-	int fd, r;
+	struct buf line = { 0 };
+	int r = buf_printf(&line, MARKER_PREFIX "%" PRIu32 "\n", split);
 
-	if (unlinkat(dir, MARKER_TEMP, 0) < 0 && errno != ENOENT)
-		return -errno;
-	fd = openat(dir, MARKER_TEMP,
-	    O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
-	if (fd < 0)
-		return -errno;
-	r = write_marker(fd, split);
-	io_close(&fd);
-	if (r == 0 && renameat(dir, MARKER_TEMP, dir, MARKER_NAME) < 0)
-		r = -errno;
-	if (r < 0)
-		unlinkat(dir, MARKER_TEMP, 0);
-	else if (fsync(dir) < 0)
-		r = -errno;
+	if (r == 0)
+		r = file_replace(dir, MARKER_NAME, 0644, &line);
+	buf_done(&line);
 	return r;
-}
-
-static int
-make_mark(int dir)
-{
-	int r = 0,
-	    fd = openat(dir, SPOOL_SEALED,
-		O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0644);
-
-	if (fd < 0)
-		return -errno;
-	if (fsync(fd) < 0)
-		r = -errno;
-	io_close(&fd);
-	return r;
-}
-
-int
-marker_set_sealed(int dir, bool sealed)
-{
-	int r = 0;
-
-	if (sealed)
-		r = make_mark(dir);
-	else if (unlinkat(dir, SPOOL_SEALED, 0) < 0)
-		return errno == ENOENT ? 0 : -errno;
-	if (r == 0 && fsync(dir) < 0)
-		r = -errno;
-	return r;
-}
-
-/* An error counts as "not sealed": the supervisor scans the directories after
- * it has set the mark, and finds a message that came in all the same. */
-bool
-marker_is_sealed(int dir)
-{
-	struct stat st;
-
-	return fstatat(dir, SPOOL_SEALED, &st, AT_SYMLINK_NOFOLLOW) == 0;
 }

@@ -14,8 +14,4 @@ int marker_read(int dir, uint32_t *ret_split);
 /* The file and its name are synced. */
 int marker_write(int dir, uint32_t split);
 
-/* The mark, a second file, empty: the queue takes no new mail. Synced. */
-int marker_set_sealed(int dir, bool sealed);
-bool marker_is_sealed(int dir);
-
 #endif

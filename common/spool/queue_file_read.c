@@ -460,13 +460,7 @@ int
 queue_file_mark(const struct spool_sys *sys, int fd, uint64_t rcpt_offset,
     enum rcpt_mark mark)
 {
-	char byte = (char)mark;
-	ssize_t n;
+	const char byte = (char)mark;
 
-	do
-		n = sys->pwrite(fd, &byte, 1, (off_t)(rcpt_offset + 1));
-	while (n < 0 && errno == EINTR);
-	if (n < 0)
-		return -errno;
-	return n == 1 ? 0 : -EIO;
+	return spool_write_at(sys, fd, &byte, 1, (off_t)(rcpt_offset + 1));
 }

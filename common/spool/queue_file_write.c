@@ -23,21 +23,11 @@ fail(struct queue_file_writer *w, int r)
 }
 
 static int
-write_all(struct queue_file_writer *w, const char *data, size_t len)
+write_all(struct queue_file_writer *w, const void *data, size_t len)
 {
-	while (len > 0) {
-		ssize_t n = w->sys->write(w->fd, data, len);
+	int r = spool_write_all(w->sys, w->fd, data, len);
 
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return fail(w, -errno);
-		if (n == 0)
-			return fail(w, -EIO);
-		data += n;
-		len -= (size_t)n;
-	}
-	return 0;
+	return r < 0 ? fail(w, r) : 0;
 }
 
 static int
@@ -258,16 +248,10 @@ queue_file_renew(const struct spool_sys *sys, int fd,
 {
 	struct queue_file renewed = *file;
 	unsigned char trailer[QUEUE_FILE_TRAILER];
-	ssize_t n;
 
 	renewed.crc_content = sums->content;
 	renewed.crc_env = sums->env;
 	format_put_trailer(trailer, &renewed);
-	do
-		n = sys->pwrite(fd, trailer, sizeof(trailer),
-		    (off_t)(file->size - sizeof(trailer)));
-	while (n < 0 && errno == EINTR);
-	if (n < 0)
-		return -errno;
-	return n == (ssize_t)sizeof(trailer) ? 0 : -EIO;
+	return spool_write_at(sys, fd, trailer, sizeof(trailer),
+	    (off_t)(file->size - sizeof(trailer)));
 }

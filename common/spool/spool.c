@@ -176,25 +176,49 @@ spool_close(struct spool *sp)
 	sp->path = NULL;
 }
 
+static int
+make_seal(int dir)
+{
+	int r = 0,
+	    fd = openat(dir, SPOOL_SEALED,
+		O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0644);
+
+	if (fd < 0 || fsync(fd) < 0)
+		r = -errno;
+	io_close(&fd);
+	return r;
+}
+
 int
 spool_set_sealed(const char *base, uint32_t queue, bool sealed)
 {
 	char *path;
-	int fd, r;
+	int dir, r = 0;
 
 	if (asprintf(&path, "%s/queue%" PRIu32, base, queue) < 0)
 		return -ENOMEM;
-	fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	r = fd < 0 ? -errno : marker_set_sealed(fd, sealed);
-	io_close(&fd);
+	dir = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (dir < 0)
+		r = -errno;
+	else if (sealed)
+		r = make_seal(dir);
+	else if (unlinkat(dir, SPOOL_SEALED, 0) < 0 && errno != ENOENT)
+		r = -errno;
+	if (r == 0 && fsync(dir) < 0)
+		r = -errno;
+	io_close(&dir);
 	free(path);
 	return r;
 }
 
+/* An error counts as "not sealed": the supervisor scans the directories after
+ * it has set the mark, and finds a message that came in all the same. */
 bool
 spool_is_sealed(const struct spool *sp)
 {
-	return marker_is_sealed(sp->fd);
+	struct stat st;
+
+	return fstatat(sp->fd, SPOOL_SEALED, &st, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
 bool

@@ -90,3 +90,17 @@ spool_write_all(
 	}
 	return 0;
 }
+
+int
+spool_write_at(const struct spool_sys *sys, int fd, const void *data,
+    size_t len, off_t off)
+{
+	ssize_t n;
+
+	do
+		n = sys->pwrite(fd, data, len, off);
+	while (n < 0 && errno == EINTR);
+	if (n < 0)
+		return -errno;
+	return n == (ssize_t)len ? 0 : -EIO;
+}

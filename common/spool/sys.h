@@ -44,5 +44,8 @@ extern const struct spool_sys spool_sys_real;
 /* All of it, over interruptions and short writes: 0, -errno. */
 int spool_write_all(
     const struct spool_sys *sys, int fd, const void *data, size_t len);
+/* A few bytes in place, in one call: 0, -errno. */
+int spool_write_at(const struct spool_sys *sys, int fd, const void *data,
+    size_t len, off_t off);
 
 #endif

@@ -276,9 +276,10 @@ tell(struct actor *a)
 static int
 flush(struct actor *a)
 {
-	const struct queue_id all = { 0 };
+	const struct msg all = { .type = MSG_ACT,
+		.u.ACT = { .serial = 1, .act = ACT_RETRY } };
 	uint32_t running = 0;
-	int error = 0, r = peer_send(&a->peer, ACT_RETRY, &all, 0);
+	int error = 0, r = peer_act(&a->peer, &all);
 
 	if (r == 0)
 		r = peer_answer(&a->peer, &error, &running);
@@ -430,7 +431,9 @@ ask_right(const struct spool *sp, usec_t limit)
 	if (r == -ENOENT || r == -ECONNREFUSED)
 		r = owns_queue(sp) ? 0 : -EPERM;
 	else if (r == 0)
-		r = peer_may_act(&peer);
+		r = peer_ask(&peer,
+		    &(struct msg){
+			.type = MSG_RULES_READ, .u.RULES_READ.serial = 1 });
 	peer_close(&peer);
 	return r;
 }

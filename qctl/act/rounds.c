@@ -52,17 +52,44 @@ hold_reason(const struct actor *a)
 	return reason == NULL ? "" : reason;
 }
 
+static struct msg
+msg_of(const struct actor *a, enum spool_act act, const struct work *k)
+{
+	const struct queue_id *id = &k->target->id;
+	const uint64_t serial = a->peer.serial;
+
+	if (act == ACT_SPREAD)
+		return (struct msg){ .type = MSG_ACT_TO,
+			.u.ACT_TO = { .serial = serial,
+			    PEER_ID(id),
+			    .to = k->target->to } };
+	if (act == ACT_HOLD && a->t->options.rule)
+		return (struct msg){ .type = MSG_ACT_HOLD_RULE,
+			.u.ACT_HOLD_RULE = { .serial = serial,
+			    .rule = a->t->options.rule_number,
+			    PEER_ID(id) } };
+	if (act == ACT_HOLD)
+		return (struct msg){ .type = MSG_ACT_HOLD_FOR,
+			.u.ACT_HOLD_FOR = { .serial = serial,
+			    .until_wall = hold_until(a),
+			    PEER_ID(id),
+			    .reason = MSG_S(hold_reason(a)) } };
+	if (k->due_wall > 0)
+		return (struct msg){ .type = MSG_ACT_AT,
+			.u.ACT_AT = { .serial = serial,
+			    .act = act,
+			    .due_wall = k->due_wall,
+			    PEER_ID(id) } };
+	return (struct msg){ .type = MSG_ACT,
+		.u.ACT = { .serial = serial, .act = act, PEER_ID(id) } };
+}
+
 static int
 ask_one(struct actor *a, enum spool_act act, const struct work *k)
 {
-	if (act == ACT_SPREAD)
-		return peer_spread(&a->peer, &k->target->id, k->target->to);
-	if (act == ACT_HOLD && a->t->options.rule)
-		return peer_hold_rule(
-		    &a->peer, &k->target->id, a->t->options.rule_number);
-	return act == ACT_HOLD
-	    ? peer_hold(&a->peer, &k->target->id, hold_until(a), hold_reason(a))
-	    : peer_send(&a->peer, act, &k->target->id, k->due_wall);
+	const struct msg msg = msg_of(a, act, k);
+
+	return peer_act(&a->peer, &msg);
 }
 
 /* Under the lock: the note comes before the move. */
@@ -96,8 +123,7 @@ note_release(struct actor *a, enum spool_act act, enum spool_dir dir,
 /* Up to WINDOW acts are on their way, and half of them go together: each call
  * of either side is for many. */
 static int
-ask_all(
-    struct actor *a, enum spool_act act, bool (*wants)(const struct work *k))
+ask_all(struct actor *a, enum spool_act act)
 {
 	size_t sent = 0, got = 0, flying = 0, room;
 	uint32_t running;
@@ -106,11 +132,11 @@ ask_all(
 	while (r == 0 && (got < a->count)) {
 		room = flying <= WINDOW / 2 ? WINDOW : 0;
 		for (; sent < a->count && flying < room && r == 0; sent++)
-			if (wants(&a->works[sent])) {
+			if (a->works[sent].error == 1) {
 				r = ask_one(a, act, &a->works[sent]);
 				flying++;
 			}
-		while (got < sent && !wants(&a->works[got]))
+		while (got < sent && a->works[got].error != 1)
 			got++;
 		if (r < 0 || got == sent)
 			continue;
@@ -169,33 +195,19 @@ move_one(struct actor *a, enum spool_act act, const struct work *k)
 }
 
 static void
-move_all(
-    struct actor *a, enum spool_act act, bool (*wants)(const struct work *k))
+move_all(struct actor *a, enum spool_act act)
 {
 	size_t i;
 
 	for (i = 0; i < a->count; i++) {
 		struct work *k = &a->works[i];
 
-		if (!wants(k))
+		if (k->error != 1)
 			continue;
 		worker_step(a->w);
 		note_answer(k, move_one(a, act, k), 0);
 		k->waits = false;
 	}
-}
-
-/* Every message was asked about once, and its work says so by `error'. */
-static bool
-wants_first(const struct work *k)
-{
-	return k->error == 1;
-}
-
-static bool
-wants_again(const struct work *k)
-{
-	return k->again;
 }
 
 static void
@@ -205,15 +217,20 @@ pause_a_while(struct actor *a)
 	worker_step(a->w);
 }
 
-static bool
-any(const struct actor *a, bool (*wants)(const struct work *k))
+/* How many messages are to be done. Those that were refused for the moment are
+ * among them again. */
+static size_t
+count_undone(struct actor *a)
 {
-	size_t i;
+	size_t i, n = 0;
 
-	for (i = 0; i < a->count; i++)
-		if (wants(&a->works[i]))
-			return true;
-	return false;
+	for (i = 0; i < a->count; i++) {
+		if (a->works[i].again)
+			a->works[i].error = 1;
+		a->works[i].again = false;
+		n += a->works[i].error == 1;
+	}
+	return n;
 }
 
 /* A message that is about to leave, or is being prepared, is asked about
@@ -221,20 +238,18 @@ any(const struct actor *a, bool (*wants)(const struct work *k))
 int
 actor_do(struct actor *a, enum spool_act act)
 {
-	bool (*wants)(const struct work *k) = wants_first;
 	unsigned try;
 	int r = 0;
 
-	for (try = 0; r == 0 && try < TRIES && any(a, wants); try++) {
+	for (try = 0; r == 0 && try < TRIES && count_undone(a) > 0; try++) {
 		if (try > 0)
 			pause_a_while(a);
 		if (a->offline)
-			move_all(a, act, wants);
+			move_all(a, act);
 		else {
 			a->peer.serial = try + 1;
-			r = ask_all(a, act, wants);
+			r = ask_all(a, act);
 		}
-		wants = wants_again;
 	}
 	return r;
 }
@@ -251,7 +266,9 @@ tell_came(struct actor *a, uint32_t queue)
 	if (r == 0)
 		r = peer_connect(&peer, &sp, a->t->silence_limit);
 	if (r == 0)
-		r = peer_came(&peer);
+		r = peer_ask(&peer,
+		    &(struct msg){
+			.type = MSG_ACT_CAME, .u.ACT_CAME.serial = 1 });
 	if (r < 0 && r != -ENOENT && r != -ECONNREFUSED)
 		worker_note(a->w,
 		    "queue %u was not told of what it got, and finds it within "

@@ -180,26 +180,18 @@ judge_message(struct check *c, struct place *p)
 	uint32_t advanced;
 	int r;
 
-	if (!is_ours(p)) {
-		(void)flaw_found(c, FLAW_FOREIGN, p, NULL);
-		return 0;
-	}
-	if (p->fd < 0) {
-		(void)flaw_found(c, FLAW_KIND, p, NULL);
-		return 0;
-	}
-	if (p->st.st_nlink > 1) {
-		(void)flaw_found(c, FLAW_LINKS, p, NULL);
-		return 0;
-	}
+	if (!is_ours(p))
+		return flaw_found(c, FLAW_FOREIGN, p, NULL);
+	if (p->fd < 0)
+		return flaw_found(c, FLAW_KIND, p, NULL);
+	if (p->st.st_nlink > 1)
+		return flaw_found(c, FLAW_LINKS, p, NULL);
 	r = spool_file_settled(p->fd);
 	if (r < 0)
 		return r == -EAGAIN ? 0 : r;
 	r = read_message(c, p, &file, &advanced);
-	if (r == -EBADMSG) {
-		(void)flaw_found(c, FLAW_DAMAGE, p, queue_file_reason());
-		return 0;
-	}
+	if (r == -EBADMSG)
+		return flaw_found(c, FLAW_DAMAGE, p, queue_file_reason());
 	return r < 0 ? r : judge_whole(c, p, &file, advanced);
 }
 
@@ -266,10 +258,8 @@ judge_prepared(struct check *c, struct place *p)
 	struct prepared prepared;
 	const struct seen *parent;
 
-	if (prepared_parse(p->item.name, &prepared) < 0) {
-		(void)flaw_found(c, FLAW_FOREIGN, p, NULL);
-		return 0;
-	}
+	if (prepared_parse(p->item.name, &prepared) < 0)
+		return flaw_found(c, FLAW_FOREIGN, p, NULL);
 	parent = copies_find(c, &prepared.parent);
 	if (parent != NULL && parent->inode != prepared.parent.inode)
 		(void)flaw_found(c, FLAW_PARENT, p, NULL);

@@ -73,11 +73,10 @@ struct place {
 	struct stat st;
 };
 
-/* Tells of a flaw, mends it with --repair, and counts it: true when it is
- * mended. */
-bool flaw_found(
+/* Tells of a flaw, mends it with --repair, and counts it. 0: the check goes on.
+ */
+int flaw_found(
     struct check *c, enum flaw flaw, const struct place *p, const char *why);
-
 /* A message that has another name than its inode is noted. -ENOMEM. */
 int renumber_note(struct check *c, const struct place *p);
 /* All that were noted get the names of their inodes, with their reasons. The

@@ -143,7 +143,7 @@ tell(struct check *c, const struct place *p, const struct row *row,
 	buf_done(&line);
 }
 
-bool
+int
 flaw_found(
     struct check *c, enum flaw flaw, const struct place *p, const char *why)
 {
@@ -154,16 +154,16 @@ flaw_found(
 	if (!c->repair || row->mend == NULL) {
 		c->tally.refused++;
 		tell(c, p, row, why, c->repair ? row->mended : NULL);
-		return false;
+		return 0;
 	}
 	r = row->mend(c, p);
 	if (r == -ENOENT)
-		return false; /* gone meanwhile: no flaw any more */
+		return 0; /* gone meanwhile: no flaw any more */
 	if (r < 0)
 		snprintf(end, sizeof(end), "not mended: %s",
 		    r == -EBADMSG ? queue_file_reason() : strerror(-r));
 	c->tally.done += r == 0;
 	c->tally.refused += r < 0;
 	tell(c, p, row, why, r < 0 ? end : row->mended);
-	return r == 0;
+	return 0;
 }

@@ -64,9 +64,8 @@ peer_put(struct peer *p, const struct msg *msg)
 	return r;
 }
 
-/* A connection that is refused is closed behind the reason. */
-static int
-put_act(struct peer *p, const struct msg *msg)
+int
+peer_act(struct peer *p, const struct msg *msg)
 {
 	int r = peer_put(p, msg), error;
 	uint32_t running;
@@ -77,94 +76,12 @@ put_act(struct peer *p, const struct msg *msg)
 }
 
 int
-peer_hold(struct peer *p, const struct queue_id *id, usec_t until_wall,
-    const char *reason)
+peer_ask(struct peer *p, const struct msg *msg)
 {
-	const struct msg msg = { .type = MSG_ACT_HOLD_FOR,
-		.u.ACT_HOLD_FOR = {
-		    .serial = p->serial,
-		    .until_wall = until_wall,
-		    PEER_ID(id),
-		    .reason = { reason, strlen(reason) },
-		} };
-
-	return put_act(p, &msg);
-}
-
-int
-peer_spread(struct peer *p, const struct queue_id *id, uint32_t to)
-{
-	const struct msg msg = { .type = MSG_ACT_TO,
-		.u.ACT_TO = {
-		    .serial = p->serial,
-		    PEER_ID(id),
-		    .to = to,
-		} };
-
-	return put_act(p, &msg);
-}
-
-int
-peer_came(struct peer *p)
-{
-	const struct msg msg = { .type = MSG_ACT_CAME, .u.ACT_CAME.serial = 1 };
 	uint32_t running;
-	int error, r = put_act(p, &msg);
+	int error, r = peer_act(p, msg);
 
 	return r < 0 ? r : peer_answer(p, &error, &running);
-}
-
-int
-peer_may_act(struct peer *p)
-{
-	const struct msg msg = { .type = MSG_RULES_READ,
-		.u.RULES_READ.serial = 1 };
-	uint32_t running;
-	int error, r = put_act(p, &msg);
-
-	return r < 0 ? r : peer_answer(p, &error, &running);
-}
-
-int
-peer_hold_rule(struct peer *p, const struct queue_id *id, uint32_t rule)
-{
-	const struct msg msg = { .type = MSG_ACT_HOLD_RULE,
-		.u.ACT_HOLD_RULE = {
-		    .serial = p->serial,
-		    .rule = rule,
-		    PEER_ID(id),
-		} };
-
-	return put_act(p, &msg);
-}
-
-static struct msg
-act_of(const struct peer *p, enum spool_act act, const struct queue_id *id,
-    usec_t due_wall)
-{
-	if (due_wall > 0)
-		return (struct msg){ .type = MSG_ACT_AT,
-			.u.ACT_AT = {
-			    .serial = p->serial,
-			    .act = act,
-			    .due_wall = due_wall,
-			    PEER_ID(id),
-			} };
-	return (struct msg){ .type = MSG_ACT,
-		.u.ACT = {
-		    .serial = p->serial,
-		    .act = act,
-		    PEER_ID(id),
-		} };
-}
-
-int
-peer_send(struct peer *p, enum spool_act act, const struct queue_id *id,
-    usec_t due_wall)
-{
-	const struct msg msg = act_of(p, act, id, due_wall);
-
-	return put_act(p, &msg);
 }
 
 int

@@ -23,22 +23,11 @@ struct peer {
  * of its socket may not be entered. */
 int peer_connect(struct peer *p, const struct spool *sp, usec_t limit);
 void peer_close(struct peer *p);
-/* Sends an act; the answers come in the same order. due_wall 0: at once.
- * -ETIMEDOUT, -EPIPE, or the reason of a refusal. */
-int peer_send(struct peer *p, enum spool_act act, const struct queue_id *id,
-    usec_t due_wall);
-/* The same of ACT_HOLD, with a reason, and an end; 0: none. */
-int peer_hold(struct peer *p, const struct queue_id *id, usec_t until_wall,
-    const char *reason);
-/* The same of ACT_SPREAD, to that queue. */
-int peer_spread(struct peer *p, const struct queue_id *id, uint32_t to);
-/* May this user act? -EPERM. Nothing is done that the queue does not do by
- * itself: the rules are read. */
-int peer_may_act(struct peer *p);
-/* To the queue-send of a queue that got files. */
-int peer_came(struct peer *p);
-/* The same by a rule, whose reason and end it has. */
-int peer_hold_rule(struct peer *p, const struct queue_id *id, uint32_t rule);
+/* Sends an act; the answers come in the same order. A connection that is
+ * refused is closed behind the reason. -ETIMEDOUT, -EPIPE, or that reason. */
+int peer_act(struct peer *p, const struct msg *msg);
+/* The same, and takes the answer, which says nothing. */
+int peer_ask(struct peer *p, const struct msg *msg);
 /* 0: an answer. The connection is refused: -EPERM: this user may not act;
  * -EUSERS: no place; -ETIME: silent for too long. */
 int peer_answer(struct peer *p, int *ret_error, uint32_t *ret_running);

@@ -30,7 +30,7 @@ Test(spool_marker, D12_D24_a_marker_is_on_disk_behind_the_directories)
 
 /* The supervisor looks into the queue behind the seal, and ends it: a power cut
  * does not open the queue again.
- * mutation: common/spool/marker.c: marker_set_sealed() does not sync the
+ * mutation: common/spool/spool.c: spool_set_sealed() does not sync the
  * directory. */
 Test(spool_marker, D20_a_seal_is_on_disk_and_so_is_its_end)
 {
