@@ -38,22 +38,18 @@ int
 options_help(struct buf *out)
 {
 	size_t i;
-	int r = buf_add_str(out,
+
+	buf_add_str(out,
 	    "usage: qctl VERB [OPTION ...] [SELECTION ...]\n\n"
 	    "Show the messages in the queues, and act on them.\n\n");
-
-	for (i = 0; r == 0 && i < ARRAY_LEN(verbs); i++)
-		r = buf_printf(
-		    out, "  %-19s %s\n", verbs[i].verbs, verbs[i].help);
-	if (r == 0)
-		r = buf_add_str(out, "\nOPTION\n");
-	if (r == 0)
-		r = options_help_rows(out);
-	if (r == 0)
-		r = buf_add_str(out,
-		    "\nSELECTION: message ids, - (ids from standard input), "
-		    "ALL, or filters.\nA message is selected when every "
-		    "filter fits. Where a filter is given several\ntimes, "
-		    "one of its values must fit.\n");
-	return r < 0 ? r : select_help(out);
+	for (i = 0; i < ARRAY_LEN(verbs); i++)
+		buf_printf(out, "  %-19s %s\n", verbs[i].verbs, verbs[i].help);
+	buf_add_str(out, "\nOPTION\n");
+	(void)options_help_rows(out);
+	buf_add_str(out,
+	    "\nSELECTION: message ids, - (ids from standard input), "
+	    "ALL, or filters.\nA message is selected when every "
+	    "filter fits. Where a filter is given several\ntimes, "
+	    "one of its values must fit.\n");
+	return select_help(out);
 }

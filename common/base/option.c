@@ -147,12 +147,12 @@ option_no_word(void *options UNUSED, const char *word UNUSED, struct buf *error)
 
 /* ---- help ---- */
 
-static int
+static void
 add_form(const struct option_row *row, struct buf *out)
 {
 	char letter[] = { '-', row->letter, '\0' };
 
-	return buf_printf(out, "  %s%s%s%s%s%s", row->letter != 0 ? letter : "",
+	buf_printf(out, "  %s%s%s%s%s%s", row->letter != 0 ? letter : "",
 	    row->letter != 0 && row->name != NULL ? ", " : "",
 	    row->name != NULL ? "--" : "", row->name != NULL ? row->name : "",
 	    row->value != NULL ? " " : "",
@@ -160,42 +160,35 @@ add_form(const struct option_row *row, struct buf *out)
 }
 
 /* Help begins at column HELP_INDENT, on a new line if the option is longer. */
-static int
+static void
 add_help(const char *help, size_t column, struct buf *out)
 {
-	int r = 0;
-
-	while (r == 0 && *help != '\0') {
+	while (*help != '\0') {
 		const size_t len = strcspn(help, "\n");
 
 		if (column >= HELP_INDENT) {
-			r = buf_add_char(out, '\n');
+			buf_add_char(out, '\n');
 			column = 0;
 		}
-		if (r == 0)
-			r = buf_printf(out, "%*s%.*s\n",
-			    (int)(HELP_INDENT - column), "", (int)len, help);
+		buf_printf(out, "%*s%.*s\n", (int)(HELP_INDENT - column), "",
+		    (int)len, help);
 		column = 0;
 		help += len + (help[len] == '\n' ? 1 : 0);
 	}
-	return r;
 }
 
 int
 option_help(const struct option_table *table, struct buf *out)
 {
 	size_t i;
-	int r = 0;
 
-	for (i = 0; i < table->nrows && r == 0; i++) {
+	for (i = 0; i < table->nrows; i++) {
 		const size_t start = out->len;
 
 		if (table->rows[i].help == NULL)
 			continue;
-		r = add_form(&table->rows[i], out);
-		if (r == 0)
-			r = add_help(
-			    table->rows[i].help, out->len - start, out);
+		add_form(&table->rows[i], out);
+		add_help(table->rows[i].help, out->len - start, out);
 	}
-	return r;
+	return out->error;
 }

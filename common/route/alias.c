@@ -10,11 +10,11 @@
 #include "base/file.h"
 #include "base/line.h"
 #include "base/text.h"
+#include "base/wrong_lines.h"
 #include "route/alias_table.h"
 #include "route/nexthop.h"
 
 #define FILE_MAX_BYTES ((size_t)64 << 20)
-#define LINES_MAX      20
 
 struct reading {
 	struct alias_table *table;
@@ -23,33 +23,33 @@ struct reading {
 	struct buf *error;
 	bool lost;  /* the last line that begins an alias has no usable name */
 	bool comma; /* the line before ends in a comma */
-	uint32_t wrong; /* number of complaints, of which LINES_MAX are kept */
+	struct wrong_lines wrong;
 };
 
-/* Begins a complaint about a line. 1: begun; 0: there are enough. */
+/* A complaint about a line; `name' is of the other line with that alias. */
 static int
-begin_complaint(struct reading *rd, uint32_t line)
+complain_of(struct reading *rd, uint32_t line, const char *why,
+    const char *name, uint32_t first)
 {
-	struct buf *out = &rd->table->complaints;
-	int r = 0;
+	struct buf text = { 0 };
+	int r;
 
-	if (++rd->wrong > LINES_MAX)
-		return 0;
-	if (rd->wrong > 1)
-		r = buf_add_char(out, '\n');
-	if (r == 0)
-		r = buf_printf(out, "%s:%u: ", rd->path, line);
-	return r < 0 ? r : 1;
+	buf_printf(&text, "%s:%u: %s", rd->path, line, why);
+	if (name != NULL) {
+		(void)text_quote(&text, name);
+		buf_printf(&text, " is in line %u; this second line is ignored",
+		    first);
+	}
+	r = wrong_lines_go_on(
+	    &rd->wrong, line, text.error < 0 ? text.error : -EINVAL, &text);
+	buf_done(&text);
+	return r;
 }
 
 static int
 complain(struct reading *rd, uint32_t line, const char *why)
 {
-	int r = begin_complaint(rd, line);
-
-	if (r > 0)
-		r = buf_add_str(&rd->table->complaints, why);
-	return r < 0 ? r : 0;
+	return complain_of(rd, line, why, NULL, 0);
 }
 
 /* The alias that was begun last is wrong, for this reason. */
@@ -292,25 +292,6 @@ compare(const void *a, const void *b)
 	return order != 0 ? order : (x->line > y->line) - (x->line < y->line);
 }
 
-/* The first of two aliases with one name holds, as with Postfix. */
-static int
-complain_twice(
-    struct reading *rd, const struct alias *first, const struct alias *a)
-{
-	struct buf *out = &rd->table->complaints;
-	int r = begin_complaint(rd, a->line);
-
-	if (r <= 0)
-		return r;
-	r = buf_add_str(out, "alias ");
-	if (r == 0)
-		r = text_quote(out, a->key);
-	return r < 0
-	    ? r
-	    : buf_printf(out, " is in line %u; this second line is ignored",
-		  first->line);
-}
-
 /* Members stand where they stay; keys are sorted for lookups. */
 static int
 finish(struct reading *rd)
@@ -335,21 +316,13 @@ finish(struct reading *rd)
 	for (i = 0; r == 0 && i < t->n; i++)
 		if (nkeys > 0 &&
 		    strcmp(t->by_key[nkeys - 1]->key, t->by_key[i]->key) == 0)
-			r = complain_twice(
-			    rd, t->by_key[nkeys - 1], t->by_key[i]);
+			/* The first one holds, as with Postfix. */
+			r = complain_of(rd, t->by_key[i]->line, "alias ",
+			    t->by_key[i]->key, t->by_key[nkeys - 1]->line);
 		else
 			t->by_key[nkeys++] = t->by_key[i];
 	t->nkeys = nkeys;
 	return r;
-}
-
-static int
-count_complaints(struct reading *rd)
-{
-	return rd->wrong <= LINES_MAX
-	    ? 0
-	    : buf_printf(&rd->table->complaints, "\n%s: %u more wrong lines",
-		  rd->path, rd->wrong - LINES_MAX);
 }
 
 static int
@@ -379,7 +352,10 @@ load(struct reading *rd)
 	if (r == 0)
 		r = finish(rd);
 	if (r == 0)
-		r = count_complaints(rd);
+		r = wrong_lines_tell(&rd->wrong, 0, &rd->table->complaints);
+	if (r == -EINVAL) /* the lines are told, and the table is of use */
+		r = 0;
+	wrong_lines_done(&rd->wrong);
 	if (r < 0)
 		alias_free(&rd->table);
 	return r;

@@ -159,12 +159,6 @@ message_open(struct message *m, const struct spool *sp, enum spool_dir dir,
 	return 0;
 }
 
-int
-message_check(const struct message *m, struct corrupt_parts *ret_parts)
-{
-	return corrupt_check(m->sp, m->fd, m->name, ret_parts);
-}
-
 bool
 message_is_given_up(const struct message *m)
 {

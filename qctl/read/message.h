@@ -73,9 +73,6 @@ message_may_be_damaged(enum spool_dir dir)
 {
 	return dir == SPOOL_CORRUPT || dir == SPOOL_DELETED;
 }
-/* Makes all checks of a message in corrupt/ (corrupt_check()); the content is
- * read. */
-int message_check(const struct message *m, struct corrupt_parts *ret_parts);
 /* Was it given up by an operator? */
 bool message_is_given_up(const struct message *m);
 /* By whom it is on hold, an account or "uid 12"; -ENOENT: nothing says so. */

@@ -375,21 +375,21 @@ int
 select_help(struct buf *out)
 {
 	size_t i;
-	int r = buf_add_str(out,
+
+	buf_add_str(out,
 	    "  KEY!=VALUE          leaves out what KEY=VALUE selects: id, "
 	    "sender, recipient,\n                      domain, destination, "
 	    "reason\n");
-
-	for (i = 0; r == 0 && i < SELECT_NKEYS; i++) {
+	for (i = 0; i < SELECT_NKEYS; i++) {
 		const char *help = keys[i].help;
 		const int first = (int)strcspn(help, "\n");
 		int used =
 		    (int)strlen(keys[i].name) + (int)strlen(keys[i].form) + 3;
 
-		r = buf_printf(out, "  %s=%s%*s%.*s\n", keys[i].name,
-		    keys[i].form, used < 22 ? 22 - used : 1, "", first, help);
-		if (r == 0 && help[first] != '\0')
-			r = buf_printf(out, "%22s%s\n", "", help + first + 1);
+		buf_printf(out, "  %s=%s%*s%.*s\n", keys[i].name, keys[i].form,
+		    used < 22 ? 22 - used : 1, "", first, help);
+		if (help[first] != '\0')
+			buf_printf(out, "%22s%s\n", "", help + first + 1);
 	}
-	return r;
+	return out->error;
 }

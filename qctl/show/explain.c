@@ -339,7 +339,7 @@ static int
 damaged_say(const struct message *m, struct buf *out)
 {
 	struct corrupt_parts parts;
-	int r = message_check(m, &parts);
+	int r = corrupt_check(m->sp, m->fd, m->name, &parts);
 
 	if (r < 0)
 		return r;

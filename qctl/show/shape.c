@@ -136,50 +136,39 @@ count_recipient(const struct recipient *one, void *arg)
 
 /* ---- keys ---- */
 
-static int
-count_by_domain(struct counting *c, const struct message *m)
-{
-	return message_recipients(m, false, count_recipient, c);
-}
+/* Keys of rows: the value of --by, the first member of a JSON object, and what
+ * is counted. */
+static const struct {
+	const char *name, *member, *counted;
+} keys[] = {
+	[SHAPE_BY_DOMAIN] = { "domain", "domain", "recipients" },
+	[SHAPE_BY_SENDER] = { "sender", "sender", "messages" },
+	[SHAPE_BY_SENDER_DOMAIN] = { "sender-domain", "sender_domain",
+	    "messages" },
+	[SHAPE_BY_UID] = { "uid", "uid", "messages" },
+};
 
 static int
-count_by_sender(struct counting *c, const struct message *m)
+count(struct counting *c, enum shape_by by, const struct message *m)
 {
-	return count_name(c, buf_str(&m->sender));
-}
+	char text[ADDRESS_MAX + 1];
+	size_t len;
 
-static int
-count_by_sender_domain(struct counting *c, const struct message *m)
-{
-	const size_t len = verp_base_len(m->sender.data, m->sender.len);
-	char sender[ADDRESS_MAX + 1];
-
-	snprintf(sender, sizeof(sender), "%.*s", (int)len, buf_str(&m->sender));
-	return count_domain(c, sender);
-}
-
-static int
-count_by_uid(struct counting *c, const struct message *m)
-{
-	char uid[16];
-
-	snprintf(uid, sizeof(uid), "%" PRIu32, m->file.uid);
-	return count_name(c, uid);
-}
-
-static void
-label_domain(const struct shape_row *row, char label[LABEL_SIZE])
-{
-	snprintf(label, LABEL_SIZE, "%.*s", DOMAIN_WIDTH,
-	    row->name[0] == '\0' ? "(none)" : row->name);
-}
-
-/* An address that is cut could not be given to another command. */
-static void
-label_sender(const struct shape_row *row, char label[LABEL_SIZE])
-{
-	snprintf(label, LABEL_SIZE, "%s",
-	    row->name[0] == '\0' ? NULL_NAME : row->name);
+	switch (by) {
+	case SHAPE_BY_DOMAIN:
+		return message_recipients(m, false, count_recipient, c);
+	case SHAPE_BY_SENDER:
+		return count_name(c, buf_str(&m->sender));
+	case SHAPE_BY_SENDER_DOMAIN:
+		len = verp_base_len(m->sender.data, m->sender.len);
+		snprintf(
+		    text, sizeof(text), "%.*s", (int)len, buf_str(&m->sender));
+		return count_domain(c, text);
+	case SHAPE_BY_UID:
+		break;
+	}
+	snprintf(text, sizeof(text), "%" PRIu32, m->file.uid);
+	return count_name(c, text);
 }
 
 static const char *
@@ -188,47 +177,23 @@ name_of(const struct shape_row *row)
 	return user_name((uid_t)strtoul(row->name, NULL, 10));
 }
 
+/* An address that is cut could not be given to another command. */
 static void
-label_uid(const struct shape_row *row, char label[LABEL_SIZE])
+label_row(const struct shape_row *row, enum shape_by by, char label[LABEL_SIZE])
 {
-	const char *user = name_of(row);
+	const char *user;
 
-	if (*user == '\0')
-		snprintf(label, LABEL_SIZE, "%s", row->name);
+	if (by == SHAPE_BY_UID) {
+		user = name_of(row);
+		snprintf(label, LABEL_SIZE, *user == '\0' ? "%s" : "%s(%s)",
+		    row->name, user);
+	} else if (by == SHAPE_BY_SENDER)
+		snprintf(label, LABEL_SIZE, "%s",
+		    row->name[0] == '\0' ? NULL_NAME : row->name);
 	else
-		snprintf(label, LABEL_SIZE, "%s(%s)", row->name, user);
+		snprintf(label, LABEL_SIZE, "%.*s", DOMAIN_WIDTH,
+		    row->name[0] == '\0' ? "(none)" : row->name);
 }
-
-static void
-value_text(const struct shape_row *row, struct buf *out)
-{
-	out_json(out, row->name, strlen(row->name));
-}
-
-static void
-value_uid(const struct shape_row *row, struct buf *out)
-{
-	buf_add_str(out, row->name);
-	out_member(out, "user", name_of(row));
-}
-
-/* Keys of rows: the value of --by, the first member of a JSON object, and how a
- * row is counted and shown. */
-static const struct {
-	const char *name, *member, *counted;
-	int (*count)(struct counting *c, const struct message *m);
-	void (*label)(const struct shape_row *row, char label[LABEL_SIZE]);
-	void (*value)(const struct shape_row *row, struct buf *out);
-} keys[] = {
-	[SHAPE_BY_DOMAIN] = { "domain", "domain", "recipients", count_by_domain,
-	    label_domain, value_text },
-	[SHAPE_BY_SENDER] = { "sender", "sender", "messages", count_by_sender,
-	    label_sender, value_text },
-	[SHAPE_BY_SENDER_DOMAIN] = { "sender-domain", "sender_domain",
-	    "messages", count_by_sender_domain, label_domain, value_text },
-	[SHAPE_BY_UID] = { "uid", "uid", "messages", count_by_uid, label_uid,
-	    value_uid },
-};
 
 int
 shape_find_key(const char *name, enum shape_by *ret_by)
@@ -250,7 +215,7 @@ shape_count(
 	struct counting c = { v->rows,
 		age_column(v->now_wall - m->file.arrival_wall) };
 
-	return m->damage[0] != '\0' ? 0 : keys[v->options->by].count(&c, m);
+	return m->damage[0] != '\0' ? 0 : count(&c, v->options->by, m);
 }
 
 /* ---- from a worker to its parent ---- */
@@ -331,7 +296,7 @@ fit(const struct shape_row *total, struct shape_row *const *rows, size_t count,
 
 	w->name = (int)strlen("TOTAL");
 	for (i = 0; i < count; i++) {
-		keys[by].label(rows[i], label);
+		label_row(rows[i], by, label);
 		if ((int)strlen(label) > w->name)
 			w->name = (int)strlen(label);
 	}
@@ -400,7 +365,7 @@ print_table(struct shape_row *const *rows, size_t count,
 	print_titles(&widths, out);
 	print_row(&widths, "TOTAL", total, out);
 	for (i = 0; i < count; i++) {
-		keys[by].label(rows[i], label);
+		label_row(rows[i], by, label);
 		print_row(&widths, label, rows[i], out);
 	}
 }
@@ -411,7 +376,11 @@ print_object(const struct shape_row *row, enum shape_by by, struct buf *out)
 	size_t i;
 
 	buf_printf(out, "{\"%s\": ", keys[by].member);
-	keys[by].value(row, out);
+	if (by == SHAPE_BY_UID) {
+		buf_add_str(out, row->name);
+		out_member(out, "user", name_of(row));
+	} else
+		out_json(out, row->name, strlen(row->name));
 	buf_printf(out, ", \"%s\": %" PRIu64 ", \"ages\": {", keys[by].counted,
 	    row->total);
 	for (i = 0; i < AGES; i++)

@@ -99,7 +99,9 @@ static int
 add_damage(struct page *p, const struct message *m)
 {
 	struct corrupt_parts parts = { 0 };
-	const int rc = m->dir == SPOOL_CORRUPT ? message_check(m, &parts) : 0;
+	const int rc = m->dir == SPOOL_CORRUPT
+	    ? corrupt_check(m->sp, m->fd, m->name, &parts)
+	    : 0;
 
 	if (rc == 0)
 		add_given(p, "Damaged",

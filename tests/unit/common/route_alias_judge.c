@@ -108,7 +108,7 @@ Test(route_alias_judge, F10_each_line)
 	alias_scratch_write(buf_str(&text), text.len);
 	cr_assert_eq(alias_load("a", &table, &error), 0);
 	cr_expect_not_null(strstr(alias_complaints(table),
-	    "\na:20: no colon behind the name\na: 10 more wrong lines"));
+	    "\na:20: no colon behind the name\n10 more wrong lines"));
 	cr_expect_str_eq(buf_str(&error), "");
 	alias_free(&table);
 	buf_done(&text);
