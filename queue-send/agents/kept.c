@@ -156,8 +156,7 @@ kept_find(struct send *s, const struct sched_entry *e)
 			return k;
 	if (s->kept.open[e->transport] == 0)
 		return NULL;
-	key.site =
-	    site_open(s->sites.shared, e->transport, e->destination, s->now);
+	key.site = site_open(s->sites, e->transport, e->destination, s->now);
 	if (key.site == NULL)
 		return NULL;
 	RB_INSERT(kept_sites, &s->kept.sites, &key);
@@ -219,8 +218,8 @@ add(struct send *s, const struct delivery *d)
 	k->agent = d->agent;
 	k->transport = d->entry->transport;
 	k->idle_at = s->now;
-	k->site = site_open(
-	    s->sites.shared, k->transport, d->entry->destination, s->now);
+	k->site =
+	    site_open(s->sites, k->transport, d->entry->destination, s->now);
 	if (k->site == NULL) {
 		free(k);
 		return NULL;

@@ -156,8 +156,7 @@ backlog_is_beyond(const struct send *s, const struct backlog *b)
 bool
 backlog_is_dead(const struct send *s, const struct backlog *b)
 {
-	struct site *site =
-	    site_open(s->sites.shared, b->transport, b->name, s->now);
+	struct site *site = site_open(s->sites, b->transport, b->name, s->now);
 	bool dead;
 
 	if (site == NULL)

@@ -96,8 +96,7 @@ explain_queue(struct explanation *x)
 	if (s->pub.page != NULL && s->pub.page->disabled != 0)
 		say(x,
 		    (struct msg_EXPLAINED){ .situation = SITUATION_DISABLED });
-	if (!shared_is_attached(s->sites.shared) ||
-	    shared_is_lost(s->sites.shared))
+	if (!shared_is_attached(s->sites) || shared_is_lost(s->sites))
 		say(x,
 		    (struct msg_EXPLAINED){ .situation = SITUATION_NO_TABLE });
 	if (s->todo == NULL)
@@ -122,8 +121,7 @@ explain_site(struct explanation *x, uint32_t transport, const char *name)
 	const bool asks = rollup_may_be_shared(s, transport, name);
 	const char *at = asks ? delivery_destination(s, transport, name) : name;
 	const char *shown = at == NULL ? name : at;
-	struct site *site =
-	    site_open(s->sites.shared, transport, shown, s->now);
+	struct site *site = site_open(s->sites, transport, shown, s->now);
 	char text[SITE_SIZE];
 	struct msg_EXPLAINED fact = { .site = site_text(
 					  s, transport, shown, text) };
@@ -387,7 +385,7 @@ explain_wait(void *arg, const struct sched_wait *w)
 		fact.situation = SITUATION_UNGREETED;
 	if (w->reason == SCHED_WAITS_BEHIND)
 		message_id(w->other.owner, id);
-	if (w->reason == SCHED_WAITS_AGENT && s->starts_nothing)
+	if (w->reason == SCHED_WAITS_AGENT && schedule_is_paused(s))
 		fact.situation = SITUATION_PAUSED;
 	fact.other = MSG_S(id);
 	say(x, fact);

@@ -1,4 +1,4 @@
-#include "queue-send/schedule/schedule.h"
+#include "queue-send/schedule/own.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -22,19 +22,12 @@ rolled_compare(const struct rolled *a, const struct rolled *b)
 
 TREE_GENERATE(rolled_tree, rolled, link, rolled_compare)
 
-void
-rollup_init(struct send *s)
-{
-	RB_INIT(&s->rollup.tree);
-	TAILQ_INIT(&s->rollup.used);
-}
-
 static void
 drop(struct send *s, struct rolled *x)
 {
-	RB_REMOVE(rolled_tree, &s->rollup.tree, x);
-	TAILQ_REMOVE(&s->rollup.used, x, use);
-	s->rollup.count--;
+	RB_REMOVE(rolled_tree, &s->schedule->rollup.tree, x);
+	TAILQ_REMOVE(&s->schedule->rollup.used, x, use);
+	s->schedule->rollup.count--;
 	free(x);
 }
 
@@ -43,14 +36,14 @@ rollup_forget_all(struct send *s)
 {
 	struct rolled *x;
 
-	while ((x = TAILQ_FIRST(&s->rollup.used)) != NULL)
+	while ((x = TAILQ_FIRST(&s->schedule->rollup.used)) != NULL)
 		drop(s, x);
 }
 
 static struct rolled *
 find(struct send *s, uint32_t transport, const char *nexthop)
 {
-	struct rolled *x = s->rollup.tree.rbh_root;
+	struct rolled *x = s->schedule->rollup.tree.rbh_root;
 	int r;
 
 	while (x != NULL) {
@@ -69,7 +62,7 @@ rollup_find(struct send *s, uint32_t transport, const char *nexthop)
 {
 	struct rolled *x;
 
-	if (s->rollup.count == 0)
+	if (s->schedule->rollup.count == 0)
 		return NULL;
 	x = find(s, transport, nexthop);
 	if (x == NULL)
@@ -78,8 +71,8 @@ rollup_find(struct send *s, uint32_t transport, const char *nexthop)
 		drop(s, x);
 		return NULL;
 	}
-	TAILQ_REMOVE(&s->rollup.used, x, use);
-	TAILQ_INSERT_TAIL(&s->rollup.used, x, use);
+	TAILQ_REMOVE(&s->schedule->rollup.used, x, use);
+	TAILQ_INSERT_TAIL(&s->schedule->rollup.used, x, use);
 	return x;
 }
 
@@ -114,12 +107,12 @@ rollup_note(struct send *s, uint32_t transport, const char *nexthop,
 	if (seconds > SECONDS_MAX)
 		seconds = SECONDS_MAX;
 	x->until = s->now + seconds * USEC_PER_SEC;
-	x->number = ++s->rollup.numbers;
-	if (s->rollup.count == ROLLED_MAX)
-		drop(s, TAILQ_FIRST(&s->rollup.used));
-	RB_INSERT(rolled_tree, &s->rollup.tree, x);
-	TAILQ_INSERT_TAIL(&s->rollup.used, x, use);
-	s->rollup.count++;
+	x->number = ++s->schedule->rollup.numbers;
+	if (s->schedule->rollup.count == ROLLED_MAX)
+		drop(s, TAILQ_FIRST(&s->schedule->rollup.used));
+	RB_INSERT(rolled_tree, &s->schedule->rollup.tree, x);
+	TAILQ_INSERT_TAIL(&s->schedule->rollup.used, x, use);
+	s->schedule->rollup.count++;
 }
 
 /* A domain whose MX records are looked up, and no word of an operator's that
@@ -177,7 +170,7 @@ rollup_elsewhere(struct send *s, const struct sched_entry *e)
 {
 	const struct rolled *x;
 
-	if (s->rollup.count == 0 || e->moves >= MOVES_MAX - 1 ||
+	if (s->schedule->rollup.count == 0 || e->moves >= MOVES_MAX - 1 ||
 	    rollup_is_shared(s, e) || e->nexthop != e->destination)
 		return NULL;
 	x = rollup_find(s, e->transport, e->nexthop);

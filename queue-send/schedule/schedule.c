@@ -1,4 +1,7 @@
-#include "queue-send/schedule/schedule.h"
+#include "queue-send/schedule/own.h"
+
+#include <errno.h>
+#include <stdlib.h>
 
 #include "queue-send/state/agent.h"
 #include "site/shared.h"
@@ -12,7 +15,7 @@ has_agent(const struct send *s, const struct conf_transport *t)
 {
 	const struct agent_link *agent = s->agent[agent_kinds[t->kind].program];
 
-	return agent != NULL && !agent->full && !s->starts_nothing;
+	return agent != NULL && !agent->full && !s->schedule->starts_nothing;
 }
 
 static void
@@ -35,13 +38,15 @@ schedule_init(struct send *s)
 	uint32_t count = s->conf->ntransports;
 	int r;
 
-	schedule_log_init(s);
-	rollup_init(s);
+	s->schedule = calloc(1, sizeof(*s->schedule));
+	if (s->schedule == NULL)
+		return -ENOMEM;
+	TAILQ_INIT(&s->schedule->rollup.used);
 	fill(s, &p);
 	r = site_table_init(s);
 	if (r == 0)
-		r = sched_new(&s->conf->sched, p.transports, count,
-		    s->sites.shared, &s->sched);
+		r = sched_new(
+		    &s->conf->sched, p.transports, count, s->sites, &s->sched);
 	ungreeted_init(s);
 	if (r == 0)
 		schedule_log_set(s);
@@ -51,11 +56,15 @@ schedule_init(struct send *s)
 void
 schedule_done(struct send *s)
 {
+	if (s->schedule == NULL)
+		return;
 	sched_free(&s->sched);
 	ungreeted_done(s);
 	rollup_forget_all(s);
 	site_table_done(s);
-	schedule_log_done(s);
+	(void)schedule_log_flushed(s);
+	free(s->schedule);
+	s->schedule = NULL;
 }
 
 void
@@ -79,10 +88,16 @@ schedule_configure(struct send *s)
 void
 schedule_pause(struct send *s, bool pause)
 {
-	if (s->starts_nothing == pause)
+	if (s->schedule->starts_nothing == pause)
 		return;
-	s->starts_nothing = pause;
+	s->schedule->starts_nothing = pause;
 	schedule_limits(s);
+}
+
+bool
+schedule_is_paused(const struct send *s)
+{
+	return s->schedule->starts_nothing;
 }
 
 void

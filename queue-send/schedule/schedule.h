@@ -27,6 +27,7 @@ void schedule_limits(struct send *s);
 /* Nothing is to start meanwhile, whatever agents there are; or again. A queue
  * that may not start anything must not keep its grant at destinations. */
 void schedule_pause(struct send *s, bool pause);
+bool schedule_is_paused(const struct send *s);
 
 /* ---- rollup.c (docs/SITES.md, "Domains of the same MX hosts") ----
  *
@@ -42,7 +43,6 @@ struct rolled {
 	char text[];
 };
 
-void rollup_init(struct send *s);
 void rollup_forget_all(struct send *s);
 /* The destination of the next hop; NULL: its own. Good until the next call. */
 const struct rolled *
@@ -130,8 +130,6 @@ usec_t ungreeted_work(struct send *s);
  * destinations are kept here, at most WATCH_DEAD_MAX. */
 #define WATCH_DEAD_MAX 20000
 
-void schedule_log_init(struct send *s);
-void schedule_log_done(struct send *s);
 /* Ask the scheduler for what the configuration wants to see. */
 void schedule_log_set(struct send *s);
 /* Tell of destinations whose time is over. */

@@ -1,4 +1,4 @@
-#include "queue-send/schedule/schedule.h"
+#include "queue-send/schedule/own.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -276,15 +276,14 @@ static void
 opened(struct send *s, struct dead_site *d, const char *why)
 {
 	say_open(s, d->transport, d->name, why);
-	dead_drop(&s->schedule_log, d);
+	dead_drop(&s->schedule->log, d);
 }
 
 /* The destination as all queues see it; without memory it counts as open. */
 static void
 read_view(const struct send *s, const struct dead_site *d, struct site_view *v)
 {
-	struct site *site =
-	    site_open(s->sites.shared, d->transport, d->name, s->now);
+	struct site *site = site_open(s->sites, d->transport, d->name, s->now);
 
 	*v = (struct site_view){ .state = SITE_ROOM, .deaths = 1 };
 	if (site == NULL)
@@ -314,9 +313,9 @@ time_over(struct send *s, struct dead_site *d)
 		opened(s, d, v.deaths > 0 ? TIME_OVER : BY_ANOTHER);
 		return;
 	}
-	RB_REMOVE(dead_times, &s->schedule_log.times, d);
+	RB_REMOVE(dead_times, &s->schedule->log.times, d);
 	d->until = v.dead_until;
-	RB_INSERT(dead_times, &s->schedule_log.times, d);
+	RB_INSERT(dead_times, &s->schedule->log.times, d);
 }
 
 static void
@@ -325,14 +324,14 @@ on_step(void *ctx, uint32_t transport, const char *name,
 {
 	struct send *s = ctx;
 	bool dead = step->after.state == SITE_DEAD;
-	struct dead_site *d = dead_find(&s->schedule_log, transport, name);
+	struct dead_site *d = dead_find(&s->schedule->log, transport, name);
 
 	if (s->conf->destination_concurrency_feedback_debug &&
 	    step->result != SITE_UNTRIED)
 		say_step(s, transport, name, step);
 	if (d != NULL && d->until <= s->now) {
 		time_over(s, d);
-		d = dead_find(&s->schedule_log, transport, name);
+		d = dead_find(&s->schedule->log, transport, name);
 	}
 	if (d != NULL && !dead) {
 		opened(s, d, why_open(&step->before));
@@ -343,28 +342,11 @@ on_step(void *ctx, uint32_t transport, const char *name,
 			opened(s, d, why_open(&step->before));
 		say_dead(s, transport, name, &step->after);
 		dead_add(
-		    &s->schedule_log, transport, name, step->after.dead_until);
+		    &s->schedule->log, transport, name, step->after.dead_until);
 	}
 }
 
 /* ---- from outside ---- */
-
-void
-schedule_log_init(struct send *s)
-{
-	RB_INIT(&s->schedule_log.names);
-	RB_INIT(&s->schedule_log.times);
-	s->schedule_log.count = 0;
-}
-
-void
-schedule_log_done(struct send *s)
-{
-	struct dead_site *d;
-
-	while ((d = RB_ROOT(&s->schedule_log.names)) != NULL)
-		dead_drop(&s->schedule_log, d);
-}
 
 void
 schedule_log_set(struct send *s)
@@ -386,7 +368,7 @@ schedule_log_work(struct send *s)
 	int n;
 
 	for (n = 0; n < TOLD_PER_TURN; n++) {
-		d = RB_MIN(dead_times, &s->schedule_log.times);
+		d = RB_MIN(dead_times, &s->schedule->log.times);
 		if (d == NULL)
 			return USEC_NEVER;
 		if (d->until > s->now)
@@ -399,8 +381,10 @@ schedule_log_work(struct send *s)
 uint32_t
 schedule_log_flushed(struct send *s)
 {
-	uint32_t count = s->schedule_log.count;
+	const uint32_t count = s->schedule->log.count;
+	struct dead_site *d;
 
-	schedule_log_done(s);
+	while ((d = RB_ROOT(&s->schedule->log.names)) != NULL)
+		dead_drop(&s->schedule->log, d);
 	return count;
 }

@@ -1,4 +1,4 @@
-#include "queue-send/schedule/schedule.h"
+#include "queue-send/schedule/own.h"
 
 #include <bsd/stdlib.h>
 #include <errno.h>
@@ -58,12 +58,12 @@ on_wake(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
 static int
 schedule_log_wake(struct send *s)
 {
-	struct event *wake = event_new(s->base, shared_wake_fd(s->sites.shared),
+	struct event *wake = event_new(s->base, shared_wake_fd(s->sites),
 	    EV_READ | EV_PERSIST, on_wake, s);
 
 	if (wake == NULL)
 		return -ENOMEM;
-	s->sites.wake = wake;
+	s->schedule->wake = wake;
 	return event_add(wake, NULL) < 0 ? -ENOMEM : 0;
 }
 
@@ -74,9 +74,8 @@ site_table_init(struct send *s)
 	struct shared_params params;
 	int r;
 
-	s->sites = (struct send_sites){ 0 };
 	params = fill(s, &p);
-	r = shared_new(&params, random_seed(), &s->sites.shared);
+	r = shared_new(&params, random_seed(), &s->sites);
 	return r < 0 ? r : schedule_log_wake(s);
 }
 
@@ -86,22 +85,22 @@ site_table_configure(struct send *s)
 	struct parameters p;
 	const struct shared_params params = fill(s, &p);
 
-	return shared_configure(s->sites.shared, &params);
+	return shared_configure(s->sites, &params);
 }
 
 void
 site_table_done(struct send *s)
 {
-	if (s->sites.wake != NULL)
-		event_free(s->sites.wake);
-	s->sites.wake = NULL;
-	shared_free(&s->sites.shared);
+	if (s->schedule->wake != NULL)
+		event_free(s->schedule->wake);
+	s->schedule->wake = NULL;
+	shared_free(&s->sites);
 }
 
 void
 site_table_abandon(struct send *s)
 {
-	shared_abandon(s->sites.shared);
+	shared_abandon(s->sites);
 }
 
 /* ---- the segment ---- */
@@ -110,10 +109,9 @@ int
 site_table_linked(void *send, int fd)
 {
 	struct send *s = send;
-	struct send_sites *p = &s->sites;
-	const bool first = !shared_is_attached(p->shared);
-	int r =
-	    shared_attach(p->shared, fd, s->sp.queue, s->generation, s->now);
+	struct schedule *p = s->schedule;
+	const bool first = !shared_is_attached(s->sites);
+	int r = shared_attach(s->sites, fd, s->sp.queue, s->generation, s->now);
 
 	io_close(&fd);
 	if (r < 0)
@@ -122,7 +120,7 @@ site_table_linked(void *send, int fd)
 		    strerror(-r), r == -EAGAIN ? "; " EXECUTOR_REMEDY : "");
 	else if (!first)
 		log_info("a new common table of destinations, number %" PRIu32,
-		    shared_number(p->shared));
+		    shared_number(s->sites));
 	p->lost = r < 0;
 	p->lost_told_at = r < 0 ? s->now : 0;
 	return 0;
@@ -131,7 +129,7 @@ site_table_linked(void *send, int fd)
 void
 site_table_forget(struct send *s, uint32_t queue, uint32_t generation)
 {
-	shared_forget(s->sites.shared, queue, generation, s->now);
+	shared_forget(s->sites, queue, generation, s->now);
 	send_wake(s);
 }
 
@@ -149,10 +147,10 @@ on_ready(void *arg, void *destination)
 static void
 tell_trouble(struct send *s)
 {
-	struct send_sites *p = &s->sites;
+	struct schedule *p = s->schedule;
 	struct shared_figures f;
 
-	shared_figures(p->shared, &f);
+	shared_figures(s->sites, &f);
 	if (f.recovered + f.stuck + f.crowded == p->told ||
 	    !log_due(s->now, TELL_EVERY, &p->told_at))
 		return;
@@ -170,19 +168,20 @@ tell_trouble(struct send *s)
 static usec_t
 wait_for_table(struct send *s)
 {
-	const char *why = shared_lost_why(s->sites.shared);
+	const char *why = shared_lost_why(s->sites);
 	const struct msg msg = { .type = MSG_SITES_LOST,
-		.u.SITES_LOST = { .number = shared_number(s->sites.shared),
+		.u.SITES_LOST = { .number = shared_number(s->sites),
 		    .why = { why, (uint32_t)strlen(why) } } };
 
-	if (!shared_is_attached(s->sites.shared) && !s->sites.lost)
+	if (!shared_is_attached(s->sites) && !s->schedule->lost)
 		return USEC_NEVER;
-	if (!s->sites.lost)
+	if (!s->schedule->lost)
 		log_error("ALERT: the common table of destinations is lost: "
 			  "%s: this queue waits for another one",
 		    why);
-	s->sites.lost = true;
-	if (!s->stopping && log_due(s->now, LOST_EVERY, &s->sites.lost_told_at))
+	s->schedule->lost = true;
+	if (!s->stopping &&
+	    log_due(s->now, LOST_EVERY, &s->schedule->lost_told_at))
 		daemon_tell(s->d, &msg);
 	return s->now + LOST_EVERY;
 }
@@ -190,12 +189,12 @@ wait_for_table(struct send *s)
 static void
 tell_counted(struct send *s)
 {
-	struct send_sites *p = &s->sites;
-	const uint32_t number = shared_number(p->shared);
+	struct schedule *p = s->schedule;
+	const uint32_t number = shared_number(s->sites);
 	const struct msg msg = { .type = MSG_SITES_COUNTED,
 		.u.SITES_COUNTED = { .number = number } };
 
-	if (!shared_is_counted(p->shared) ||
+	if (!shared_is_counted(s->sites) ||
 	    (p->has_told && p->counted == number))
 		return;
 	p->has_told = true;
@@ -206,10 +205,9 @@ tell_counted(struct send *s)
 usec_t
 site_table_work(struct send *s)
 {
-	struct send_sites *p = &s->sites;
-	const usec_t next = shared_work(p->shared, s->now, on_ready, s);
+	const usec_t next = shared_work(s->sites, s->now, on_ready, s);
 
-	if (shared_is_lost(p->shared))
+	if (shared_is_lost(s->sites))
 		return wait_for_table(s);
 	tell_counted(s);
 	tell_trouble(s);
@@ -221,9 +219,9 @@ site_table_tell(const struct send *s)
 {
 	struct shared_figures f;
 
-	if (!shared_is_attached(s->sites.shared))
+	if (!shared_is_attached(s->sites))
 		return;
-	shared_figures(s->sites.shared, &f);
+	shared_figures(s->sites, &f);
 	log_debug("table of destinations: %" PRIu64
 		  " delivery slots granted, %" PRIu64
 		  " refused because the destination was at its limit, %" PRIu64

@@ -1,4 +1,4 @@
-#include "queue-send/schedule/schedule.h"
+#include "queue-send/schedule/own.h"
 
 #include <bsd/stdlib.h>
 #include <stdlib.h>
@@ -53,18 +53,19 @@ static struct greeted *
 greeted_find(struct send *s, uint32_t transport, const char *name)
 {
 	struct greeted key = {
-		.hash = site_hash(s->ungreeted.secret + transport, name),
+		.hash =
+		    site_hash(s->schedule->ungreeted.secret + transport, name),
 	};
 
-	return RB_FIND(greeted_tree, &s->ungreeted.greeted, &key);
+	return RB_FIND(greeted_tree, &s->schedule->ungreeted.greeted, &key);
 }
 
 static void
 greeted_drop(struct send *s, struct greeted *g)
 {
-	RB_REMOVE(greeted_tree, &s->ungreeted.greeted, g);
-	TAILQ_REMOVE(&s->ungreeted.used, g, use);
-	s->ungreeted.ngreeted--;
+	RB_REMOVE(greeted_tree, &s->schedule->ungreeted.greeted, g);
+	TAILQ_REMOVE(&s->schedule->ungreeted.used, g, use);
+	s->schedule->ungreeted.ngreeted--;
 	free(g);
 }
 
@@ -76,19 +77,19 @@ greeted_add(struct send *s, uint32_t transport, const char *name)
 	struct greeted *g = greeted_find(s, transport, name);
 
 	if (g != NULL) {
-		TAILQ_REMOVE(&s->ungreeted.used, g, use);
-		TAILQ_INSERT_TAIL(&s->ungreeted.used, g, use);
+		TAILQ_REMOVE(&s->schedule->ungreeted.used, g, use);
+		TAILQ_INSERT_TAIL(&s->schedule->ungreeted.used, g, use);
 		return g;
 	}
 	g = calloc(1, sizeof(*g));
 	if (g == NULL)
 		return NULL;
-	if (s->ungreeted.ngreeted == UNGREETED_KNOWN)
-		greeted_drop(s, TAILQ_FIRST(&s->ungreeted.used));
-	g->hash = site_hash(s->ungreeted.secret + transport, name);
-	RB_INSERT(greeted_tree, &s->ungreeted.greeted, g);
-	TAILQ_INSERT_TAIL(&s->ungreeted.used, g, use);
-	s->ungreeted.ngreeted++;
+	if (s->schedule->ungreeted.ngreeted == UNGREETED_KNOWN)
+		greeted_drop(s, TAILQ_FIRST(&s->schedule->ungreeted.used));
+	g->hash = site_hash(s->schedule->ungreeted.secret + transport, name);
+	RB_INSERT(greeted_tree, &s->schedule->ungreeted.greeted, g);
+	TAILQ_INSERT_TAIL(&s->schedule->ungreeted.used, g, use);
+	s->schedule->ungreeted.ngreeted++;
 	return g;
 }
 
@@ -99,13 +100,13 @@ site_find(struct send *s, struct site *site)
 {
 	struct ungreeted_site key = { .site = site };
 
-	return RB_FIND(ungreeted_tree, &s->ungreeted.sites, &key);
+	return RB_FIND(ungreeted_tree, &s->schedule->ungreeted.sites, &key);
 }
 
 static struct ungreeted_site *
 site_get(struct send *s, uint32_t transport, const char *name)
 {
-	struct site *site = site_open(s->sites.shared, transport, name, s->now);
+	struct site *site = site_open(s->sites, transport, name, s->now);
 	struct ungreeted_site *u = NULL;
 
 	if (site == NULL)
@@ -119,7 +120,7 @@ site_get(struct send *s, uint32_t transport, const char *name)
 	}
 	u->site = site;
 	u->transport = transport;
-	RB_INSERT(ungreeted_tree, &s->ungreeted.sites, u);
+	RB_INSERT(ungreeted_tree, &s->schedule->ungreeted.sites, u);
 	return u;
 }
 
@@ -128,7 +129,7 @@ site_release(struct send *s, struct ungreeted_site *u)
 {
 	if (u->running > 0 || u->held || u->pinned)
 		return;
-	RB_REMOVE(ungreeted_tree, &s->ungreeted.sites, u);
+	RB_REMOVE(ungreeted_tree, &s->schedule->ungreeted.sites, u);
 	site_close(u->site, s->now);
 	free(u);
 }
@@ -140,11 +141,11 @@ site_set_held(struct send *s, struct ungreeted_site *u, bool held)
 		return;
 	u->held = held;
 	if (held) {
-		TAILQ_INSERT_TAIL(&s->ungreeted.held, u, in_held);
-		s->ungreeted.nheld++;
+		TAILQ_INSERT_TAIL(&s->schedule->ungreeted.held, u, in_held);
+		s->schedule->ungreeted.nheld++;
 	} else {
-		TAILQ_REMOVE(&s->ungreeted.held, u, in_held);
-		s->ungreeted.nheld--;
+		TAILQ_REMOVE(&s->schedule->ungreeted.held, u, in_held);
+		s->schedule->ungreeted.nheld--;
 	}
 }
 
@@ -178,7 +179,7 @@ has_no_slot(struct send *s, struct site *site, uint32_t transport)
 	const bool short_of =
 	    sched_transport_running(s->sched, transport) >= share;
 
-	if (s->ungreeted.running[transport] < share &&
+	if (s->schedule->ungreeted.running[transport] < share &&
 	    (u == NULL || u->running == 0 || !short_of))
 		return false;
 	return greeted_find(s, transport, site_name(site)) == NULL;
@@ -207,7 +208,7 @@ on_barred(void *ctx, struct site *site)
 static void
 ask_again(struct send *s)
 {
-	struct ungreeted *all = &s->ungreeted;
+	struct ungreeted *all = &s->schedule->ungreeted;
 
 	if (all->unchecked < ASKED_PER_TURN)
 		all->unchecked =
@@ -230,7 +231,7 @@ ungreeted_selected(struct send *s, struct sched_entry *e)
 	if (u == NULL)
 		return;
 	u->running++;
-	s->ungreeted.running[e->transport]++;
+	s->schedule->ungreeted.running[e->transport]++;
 	e->mark = 1;
 }
 
@@ -243,7 +244,7 @@ ungreeted_over(struct send *s, struct sched_entry *e)
 	if (e->mark == 0)
 		return;
 	e->mark = 0;
-	s->ungreeted.running[e->transport]--;
+	s->schedule->ungreeted.running[e->transport]--;
 	u = site_get(s, e->transport, e->destination);
 	if (u == NULL) /* cannot be: the site has a place */
 		return;
@@ -289,7 +290,7 @@ bool
 ungreeted_is_held(struct send *s, uint32_t transport, const char *name,
     uint32_t *ret_used, uint32_t *ret_limit)
 {
-	struct site *site = site_open(s->sites.shared, transport, name, s->now);
+	struct site *site = site_open(s->sites, transport, name, s->now);
 	const struct ungreeted_site *u;
 
 	if (site == NULL)
@@ -298,7 +299,7 @@ ungreeted_is_held(struct send *s, uint32_t transport, const char *name,
 	site_close(site, s->now);
 	if (u == NULL || !u->held)
 		return false;
-	*ret_used = s->ungreeted.running[transport];
+	*ret_used = s->schedule->ungreeted.running[transport];
 	*ret_limit = share_of(s, transport);
 	return true;
 }
@@ -318,7 +319,7 @@ give_way(struct send *s)
 
 	if (smtp == NULL || time == 0)
 		return;
-	TAILQ_FOREACH (u, &s->ungreeted.held, in_held)
+	TAILQ_FOREACH (u, &s->schedule->ungreeted.held, in_held)
 		wanted[u->transport] += u->running == 0;
 	TAILQ_FOREACH (d, &smtp->deliveries, of_agent)
 		if (d->entry->mark != 0 && s->now - d->selected_at >= time &&
@@ -331,7 +332,7 @@ give_way(struct send *s)
 usec_t
 ungreeted_work(struct send *s)
 {
-	struct ungreeted *all = &s->ungreeted;
+	struct ungreeted *all = &s->schedule->ungreeted;
 	struct ungreeted_site *u;
 	void *destination;
 	int n;
@@ -368,14 +369,12 @@ ungreeted_work(struct send *s)
 void
 ungreeted_init(struct send *s)
 {
-	s->ungreeted = (struct ungreeted){ 0 };
-	RB_INIT(&s->ungreeted.greeted);
-	RB_INIT(&s->ungreeted.sites);
-	TAILQ_INIT(&s->ungreeted.used);
-	TAILQ_INIT(&s->ungreeted.held);
-	arc4random_buf(&s->ungreeted.secret, sizeof(s->ungreeted.secret));
-	if (s->sites.shared != NULL)
-		shared_set_barred(s->sites.shared, on_barred, s);
+	TAILQ_INIT(&s->schedule->ungreeted.used);
+	TAILQ_INIT(&s->schedule->ungreeted.held);
+	arc4random_buf(&s->schedule->ungreeted.secret,
+	    sizeof(s->schedule->ungreeted.secret));
+	if (s->sites != NULL)
+		shared_set_barred(s->sites, on_barred, s);
 }
 
 void
@@ -384,9 +383,9 @@ ungreeted_done(struct send *s)
 	struct ungreeted_site *u;
 	struct greeted *g;
 
-	while ((g = TAILQ_FIRST(&s->ungreeted.used)) != NULL)
+	while ((g = TAILQ_FIRST(&s->schedule->ungreeted.used)) != NULL)
 		greeted_drop(s, g);
-	while ((u = RB_ROOT(&s->ungreeted.sites)) != NULL) {
+	while ((u = RB_ROOT(&s->schedule->ungreeted.sites)) != NULL) {
 		u->running = 0;
 		site_set_held(s, u, false);
 		site_release(s, u);

@@ -34,13 +34,13 @@
 #include "spool/spool.h"
 
 struct agent_link;
-struct dead_site;
 struct delivery;
 struct event;
 struct evacuation;
 struct kept;
 struct operators;
 struct removal;
+struct schedule;
 struct walk_part;
 
 #define SEND_LOCK "queue-send" /* in lock/, by daemon_take_queue() */
@@ -92,17 +92,6 @@ struct publisher {
 	usec_t changed_at;  /* since then; 0: not yet */
 	usec_t reported_at; /* load */
 	bool changed;
-};
-
-struct send_sites {
-	struct shared *shared; /* the table; attached or not */
-	struct event *wake;    /* another process made room */
-	bool lost;             /* the table is lost, and that was said */
-	usec_t lost_told_at;   /* to the supervisor; log_due() */
-	uint32_t counted;      /* the table that it was told of, if has_told */
-	bool has_told;
-	uint64_t told;  /* of its troubles, in the log */
-	usec_t told_at; /* log_due() */
 };
 
 struct marks_sync {
@@ -236,27 +225,6 @@ struct rules_file {
 };
 
 RB_HEAD(accepted_tree, accepted_before);
-RB_HEAD(dead_names, dead_site);
-RB_HEAD(dead_times, dead_site);
-
-/* Dead destinations whose opening is to be told (schedule_log.c). */
-struct schedule_log {
-	struct dead_names names;
-	struct dead_times times;
-	uint32_t count;
-};
-
-RB_HEAD(rolled_tree, rolled);
-TAILQ_HEAD(rolled_list, rolled);
-
-/* Next hops that are at a shared destination (rollup.c). */
-struct rollup {
-	struct rolled_tree tree;
-	struct rolled_list used; /* all of them; the last used is the last */
-	uint32_t count;
-	uint64_t numbers; /* given so far */
-};
-
 TAILQ_HEAD(agent_links, agent_link);
 RB_HEAD(delivery_tree, delivery);
 
@@ -273,24 +241,6 @@ struct kept_all {
 	uint32_t open[CONF_TRANSPORTS_MAX]; /* the same, of a transport */
 	uint32_t count;                     /* all */
 	usec_t check_at;
-};
-
-RB_HEAD(greeted_tree, greeted);
-RB_HEAD(ungreeted_tree, ungreeted_site);
-
-/* Destinations that have greeted, and the others with deliveries or in wait for
- * a slot (ungreeted.c). */
-struct ungreeted {
-	struct greeted_tree greeted;
-	TAILQ_HEAD(greeted_list, greeted) used; /* the last used is the last */
-	uint32_t ngreeted;
-	uint64_t secret; /* of the hash of names */
-	struct ungreeted_tree sites;
-	TAILQ_HEAD(ungreeted_list, ungreeted_site) held; /* in their order */
-	uint32_t nheld, unchecked; /* held: all, and those to be asked for */
-	usec_t check_at;
-	bool checks; /* a round began at check_at; unchecked ones remain */
-	uint32_t running[CONF_TRANSPORTS_MAX]; /* deliveries not greeted */
 };
 
 struct send;
@@ -328,11 +278,9 @@ struct send {
 
 	/* schedule.h */
 	struct route_table *routes;
-	struct send_sites sites;
+	struct shared *sites; /* the table of destinations; attached or not */
 	struct sched *sched;
-	struct schedule_log schedule_log;
-	struct rollup rollup;
-	bool starts_nothing; /* schedule_pause() */
+	struct schedule *schedule;
 
 	/* message/path.h */
 	struct messages messages;
@@ -382,7 +330,6 @@ struct send {
 	struct agent_link *agent[AGENT_NPROGRAMS];
 	struct delivery_tree deliveries;
 	struct kept_all kept;
-	struct ungreeted ungreeted;
 	uint64_t last_delivery;
 	uint32_t agent_deaths;
 	usec_t dispatch_at; /* not before: descriptors had run out */

@@ -2,7 +2,8 @@
 """Refuse an #include that goes against common/LAYERS: of a module from a higher
 layer; and within a program against its own LAYERS: of a file from a higher
 floor, or another one of the same number. Files of a program that are on no
-floor stand above all of them. floors.py does the same for calls.
+floor stand above all of them. A header own.h is of its folder alone. floors.py
+does the same for calls.
 
     layers.py            exit 1 if refused
     layers.py --control  the lint refuses what it has to refuse"""
@@ -51,6 +52,12 @@ def may_use(user, used, floors):
     return used in floors and floors[used] < floors[user]
 
 
+def is_private(target, where):
+    """The state of a folder, which other folders see by functions alone."""
+    folder, _, leaf = target.rpartition("/")
+    return leaf == "own.h" and folder != where.parent.as_posix()
+
+
 def check(root):
     layer, only = read_layers(root)
     bad = 0
@@ -69,7 +76,8 @@ def check(root):
                 target = found.group(1)
                 used = target.split("/")[0]
                 down = used != name or may_use(where.parts[1], target.split("/")[1], floors)
-                if "/" not in target or not down or not allowed(name, used, layer, only):
+                if ("/" not in target or not down or is_private(target, where)
+                        or not allowed(name, used, layer, only)):
                     print(f"{where}:{number}: {name} may not include {target}")
                     bad += 1
     return bad
@@ -80,11 +88,13 @@ def control():
         "Makefile": "PROGRAMS := p\n", "common/LAYERS": "0 a\n1 b\n", "p/LAYERS": "1 high\n0 low\n0 beside\n",
         "common/a/a.h": '#include "b/b.h"\n', "common/b/b.h": '#include "a/a.h"\n',
         "common/c/c.h": "", "p/main.c": '#include "p/high/h.h"\n',
-        "p/low/l.h": '#include "p/high/h.h"\n', "p/high/h.h": '#include "p/low/l.h"\n',
+        "p/low/l.h": '#include "p/high/h.h"\n',
+        "p/low/own.h": "", "p/low/l.c": '#include "p/low/own.h"\n',
+        "p/high/h.h": '#include "p/low/l.h"\n#include "p/low/own.h"\n',
         "p/beside/b.h": '#include "p/low/l.h"\n#include "p/main.h"\n'})
     bad = check(root)
     shutil.rmtree(root)
-    return [] if bad == 5 else [f"{bad} refused, not a module, three floors, and c without a row"]
+    return [] if bad == 6 else [f"{bad} refused, not a module, three floors, own.h, and c without a row"]
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 /* Destinations that cannot be reached: what waits for them is deferred with
  * the reason, and nothing else waits for that. */
+#include "queue-send/schedule/own.h"
 #include "tests/unit/queue-send/world.h"
 
 #include "queue-send/backlog/backlog.h"
@@ -58,7 +59,7 @@ kill_one(void)
 	world_message(&w, "k@one.test", 1);
 	take(&delivery);
 	fail_site(&delivery);
-	cr_assert_eq(w.s.schedule_log.count, 1);
+	cr_assert_eq(w.s.schedule->log.count, 1);
 }
 
 static void
@@ -109,11 +110,11 @@ Test(dead, N44_one_message_suspends_no_destination)
 	take(&delivery);
 	world_site_doubted(&w, &delivery);
 	world_run(&w);
-	cr_expect_eq(w.s.schedule_log.count, 0);
+	cr_expect_eq(w.s.schedule->log.count, 0);
 	take(&delivery); /* the other ten recipients */
 	world_site_doubted(&w, &delivery);
 	world_run(&w);
-	cr_expect_eq(w.s.schedule_log.count, 0, "the same message");
+	cr_expect_eq(w.s.schedule->log.count, 0, "the same message");
 	cr_expect_eq(world_where(&w, first), SPOOL_DEFERRED);
 	cr_expect_str_eq(
 	    world_reason(&w, SPOOL_DEFER, first, 59), "4.4.2 no connection");
@@ -121,7 +122,7 @@ Test(dead, N44_one_message_suspends_no_destination)
 	take(&delivery);
 	world_site_doubted(&w, &delivery);
 	world_run(&w);
-	cr_expect_eq(w.s.schedule_log.count, 1, "a second one");
+	cr_expect_eq(w.s.schedule->log.count, 1, "a second one");
 	other = world_message(&w, "c@one.test", 1);
 	cr_expect_str_eq(world_reason(&w, SPOOL_DEFER, other, 0),
 	    "4.4.2 delivery temporarily suspended: no connection");
@@ -246,7 +247,7 @@ Test(dead, a_flush_opens_it)
 	kill_one();
 	control_ops.flush(&(struct daemon){ .state = &w.s });
 	world_run(&w);
-	cr_expect_eq(w.s.schedule_log.count, 0);
+	cr_expect_eq(w.s.schedule->log.count, 0);
 	inode = world_message(&w, "b@one.test", 1);
 	take(&delivery);
 	world_result(&w, &delivery, 0, AGENT_SENT);
@@ -264,7 +265,7 @@ Test(dead, its_time_ends)
 	cr_assert_not(world_take(&w, &delivery));
 	w.s.now += 400 * USEC_PER_SEC;
 	cr_expect_eq(schedule_log_work(&w.s), USEC_NEVER);
-	cr_expect_eq(w.s.schedule_log.count, 0, "and it was told");
+	cr_expect_eq(w.s.schedule->log.count, 0, "and it was told");
 }
 
 /* ---- what kills nothing ---- */
@@ -285,7 +286,7 @@ Test(dead, an_agent_in_trouble_or_dead_says_nothing_of_the_site)
 	close(w.agent);
 	w.agent = -1;
 	world_run(&w);
-	cr_expect_eq(w.s.schedule_log.count, 0);
+	cr_expect_eq(w.s.schedule->log.count, 0);
 	world_link_agent(&w);
 	world_message(&w, "a@one.test", 1);
 	cr_expect_eq(world_deliver(&w, AGENT_DEFERRED), 1);
@@ -301,7 +302,7 @@ Test(dead, refused_mail_is_no_failure_of_the_site)
 		    world_deliver(&w, i % 2 ? AGENT_DEFERRED : AGENT_FAILED),
 		    1);
 	}
-	cr_expect_eq(w.s.schedule_log.count, 0);
+	cr_expect_eq(w.s.schedule->log.count, 0);
 }
 
 /* ---- what goes wrong meanwhile ---- */

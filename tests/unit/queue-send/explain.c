@@ -1,4 +1,5 @@
 /* What queue-send says of a message: the situation, with its figures. */
+#include "queue-send/schedule/own.h"
 #include "tests/unit/queue-send/world.h"
 
 #include "queue-send/operators/explain.h"
@@ -216,7 +217,7 @@ Test(explain, nothing_starts)
 	inode = world_message(&w, "a@one.test", 1);
 	ask(inode);
 	cr_expect_str_eq(fact(SITUATION_NO_AGENT)->why, "deliver-local");
-	w.s.starts_nothing = true;
+	w.s.schedule->starts_nothing = true;
 	ask(inode);
 	fact(SITUATION_PAUSED);
 }

@@ -1,4 +1,5 @@
 /* Domains whose MX hosts make them one destination (docs/SITES.md). */
+#include "queue-send/schedule/own.h"
 #include "tests/unit/queue-send/world.h"
 
 #include <criterion/criterion.h>
@@ -320,12 +321,12 @@ Test(rollup, N27_what_is_known_has_bounds)
 			cr_assert_not_null(
 			    rollup_find(&w.s, smtp(), "used.test"));
 	}
-	cr_expect_eq(w.s.rollup.count, 65536);
+	cr_expect_eq(w.s.schedule->rollup.count, 65536);
 	cr_expect_null(rollup_find(&w.s, smtp(), "h0.test"));
 	x = rollup_find(&w.s, smtp(), "H69999.test");
 	cr_assert_not_null(x);
 	cr_expect_str_eq(x->site, SHARED);
 	w.s.now += 60 * USEC_PER_SEC;
 	cr_expect_null(rollup_find(&w.s, smtp(), "h69999.test"));
-	cr_expect_eq(w.s.rollup.count, 65535);
+	cr_expect_eq(w.s.schedule->rollup.count, 65535);
 }

@@ -1,5 +1,6 @@
 /* Places at destinations that other queues take as well (docs/SITES.md): the
  * others are here, with the real table. */
+#include "queue-send/schedule/own.h"
 #include "tests/unit/queue-send/world.h"
 
 #include <criterion/criterion.h>
@@ -76,7 +77,7 @@ start(void)
 	start_other();
 	w.s.generation = 1;
 	links_linked(&w.s, "sites", dup(segment));
-	cr_assert(shared_is_attached(w.s.sites.shared));
+	cr_assert(shared_is_attached(w.s.sites));
 }
 
 static void
@@ -146,8 +147,7 @@ run_until_running(uint32_t count)
 	const usec_t limit = clock_mono() + LIMIT_MSEC * USEC_PER_MSEC;
 
 	while (running() < count && clock_mono() < limit) {
-		struct pollfd wake = { shared_wake_fd(w.s.sites.shared), POLLIN,
-			0 };
+		struct pollfd wake = { shared_wake_fd(w.s.sites), POLLIN, 0 };
 
 		(void)poll(&wake, 1, 100);
 		world_run(&w);
@@ -215,7 +215,7 @@ Test(site_table, a_destination_that_another_queue_found_dead_is_left_alone)
 	cr_expect_str_eq(world_reason(&w, SPOOL_DEFER, inode, 0),
 	    "4.4.1 delivery temporarily suspended: no connection", "%s",
 	    world_reason(&w, SPOOL_DEFER, inode, 0));
-	cr_expect_eq(w.s.schedule_log.count, 0, "who found it tells of it");
+	cr_expect_eq(w.s.schedule->log.count, 0, "who found it tells of it");
 	other_closes(site);
 }
 
@@ -230,8 +230,7 @@ Test(site_table, who_waits_hears_of_a_death)
 	cr_expect_eq(running(), 0);
 	other_ends(site, LIMIT, SITE_FAILED);
 	for (i = 0; i < 200 && world_where(&w, inode) != SPOOL_DEFERRED; i++) {
-		struct pollfd wake = { shared_wake_fd(w.s.sites.shared), POLLIN,
-			0 };
+		struct pollfd wake = { shared_wake_fd(w.s.sites), POLLIN, 0 };
 
 		(void)poll(&wake, 1, 100);
 		world_run(&w);
@@ -246,8 +245,7 @@ run_for(usec_t length)
 	const usec_t end = clock_mono() + length;
 
 	while (clock_mono() < end) {
-		struct pollfd wake = { shared_wake_fd(w.s.sites.shared), POLLIN,
-			0 };
+		struct pollfd wake = { shared_wake_fd(w.s.sites), POLLIN, 0 };
 
 		(void)poll(&wake, 1, 5);
 		world_run(&w);
@@ -398,10 +396,10 @@ lose_and_go_on(void (*lose)(void))
 	world_done(&w, &delivery);
 	world_run(&w);
 	cr_expect_eq(running(), LIMIT - 1, "nothing starts");
-	cr_expect(w.s.sites.lost);
+	cr_expect(w.s.schedule->lost);
 	fd = next_segment();
 	links_linked(&w.s, "sites", dup(fd));
-	cr_expect_not(w.s.sites.lost);
+	cr_expect_not(w.s.schedule->lost);
 	cr_expect_eq(running(), LIMIT - 1, "it is closed yet");
 	cr_assert_eq(
 	    shared_attach(other, fd, OTHER, GENERATION, clock_mono()), 0);
@@ -481,8 +479,8 @@ Test(site_table, what_is_no_segment_is_not_used)
 			   "instance = not-there\n");
 		w.daemon.base = w.s.base;
 		links_linked(&w.s, "sites", open(files[i], O_RDWR | O_CLOEXEC));
-		cr_expect_not(shared_is_attached(w.s.sites.shared));
-		cr_expect(w.s.sites.lost);
+		cr_expect_not(shared_is_attached(w.s.sites));
+		cr_expect(w.s.schedule->lost);
 		world_message(&w, "u@one.test", 20);
 		cr_expect_eq(running(), 0);
 	}

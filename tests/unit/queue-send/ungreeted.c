@@ -1,5 +1,6 @@
 /* Destinations whose servers do not greet leave slots for others
  * (docs/QUEUE.md, "Servers that do not greet"). */
+#include "queue-send/schedule/own.h"
 #include "tests/unit/queue-send/world.h"
 
 #include <criterion/criterion.h>
@@ -136,7 +137,7 @@ Test(ungreeted, N47_a_failure_before_a_greeting_ends_the_trust)
 	cr_assert_eq(take_all(d), 1);
 	world_site_failed(&w, &d[0]);
 	world_run(&w);
-	cr_expect_eq(w.s.ungreeted.ngreeted, 0);
+	cr_expect_eq(w.s.schedule->ungreeted.ngreeted, 0);
 	mail(0, 8);
 	n = take_all(d);
 	cr_expect_eq(n, 4, "%d", n);
@@ -160,12 +161,13 @@ Test(ungreeted, N47_a_refusal_beside_a_delivery_that_was_greeted_is_no_silence)
 	say_greeted(&d[5]);
 	over(&d[0]);
 	over(&d[5]);
-	cr_expect_eq(w.s.ungreeted.ngreeted, 1);
+	cr_expect_eq(w.s.schedule->ungreeted.ngreeted, 1);
 	world_message(&w, "u@smtp.test", 1);
 	cr_assert_eq(take_all(d), 1);
 	world_site_failed(&w, &d[0]);
 	world_run(&w);
-	cr_expect_eq(w.s.ungreeted.ngreeted, 0, "none was greeted since");
+	cr_expect_eq(
+	    w.s.schedule->ungreeted.ngreeted, 0, "none was greeted since");
 }
 
 Test(ungreeted, I18_an_agent_that_greets_what_it_has_not_is_dropped)
@@ -193,7 +195,7 @@ grow_older(usec_t age)
 	TAILQ_FOREACH (
 	    delivery, &w.s.agent[AGENT_PROGRAM_SMTP]->deliveries, of_agent)
 		delivery->selected_at -= age;
-	w.s.ungreeted.check_at = 0;
+	w.s.schedule->ungreeted.check_at = 0;
 	send_wake(&w.s);
 	w.cancelled = (struct msg_CANCEL){ 0 };
 	take_all(d + 4);
@@ -244,7 +246,7 @@ Test(ungreeted, a_reload_is_for_those_that_wait)
 	mail(0, 20);
 	cr_assert_eq(take_all(d), 4);
 	world_reload(&w, CONF "smtp_ungreeted_share = 75\n");
-	w.s.ungreeted.check_at = 0;
+	w.s.schedule->ungreeted.check_at = 0;
 	send_wake(&w.s);
 	cr_expect_eq(take_all(d), 2);
 }
@@ -271,7 +273,7 @@ Test(ungreeted, N46_no_slot_is_given_up_for_a_dead_host)
 	two_silent_and_one_dead();
 	mail(9, 1);
 	cr_assert_eq(take_all(d + 2), 0);
-	cr_expect_eq(w.s.ungreeted.nheld, 0);
+	cr_expect_eq(w.s.schedule->ungreeted.nheld, 0);
 	grow_older(8 * USEC_PER_SEC);
 	cr_expect_eq(w.cancelled.job, 0);
 	/* One that waits for a slot has it. */
@@ -289,7 +291,7 @@ Test(ungreeted, N46_no_slot_is_given_up_for_mail_that_is_gone)
 	two_silent_and_one_dead();
 	inode = world_message(&w, "u@s05.silent.test", 1);
 	cr_assert_eq(take_all(d + 2), 0);
-	cr_assert_eq(w.s.ungreeted.nheld, 1);
+	cr_assert_eq(w.s.schedule->ungreeted.nheld, 1);
 	cr_assert_eq(world_act(&w, ACT_HOLD, inode, &running), 0);
 	grow_older(8 * USEC_PER_SEC);
 	cr_expect_eq(w.cancelled.job, 0);
