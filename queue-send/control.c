@@ -70,17 +70,12 @@ send_init(struct send *s)
 	s->retry = retry_params(s->conf);
 	read_accounts(s);
 	messages_init(&s->messages, rest_max());
-	TAILQ_INIT(&s->agents);
-	RB_INIT(&s->deliveries);
-	kept_init(s);
 	due_init(&s->due);
-	share_init(s);
 	sync_init(s);
 	fetch_init(s);
 	results_init(s);
 	removal_init(s);
 	acts_init(s);
-	reports_init(s);
 	s->stop_at = s->stray_at = s->rescan_at = USEC_NEVER;
 	s->refused_at = s->operators_at = USEC_NEVER;
 	s->health.probe_every = s->conf->error_interval;
@@ -90,18 +85,25 @@ send_init(struct send *s)
 	if (r == 0)
 		r = daemon_routes(s->conf, &s->routes);
 	if (r == 0)
+		r = links_init(s);
+	if (r == 0)
+		r = share_init(s);
+	if (r == 0)
+		r = reports_init(s);
+	if (r == 0)
 		r = schedule_init(s);
-	if (r < 0) {
-		send_done(s);
-		return r;
+	if (r == 0) {
+		clock_file_load(s);
+		send_read_clocks(s);
+		s->began_wall = s->now_wall;
+		s->expire_after = s->now + retry_grace(&s->retry);
+		r = rules_init(s);
 	}
-	clock_file_load(s);
-	send_read_clocks(s);
-	s->began_wall = s->now_wall;
-	s->expire_after = s->now + retry_grace(&s->retry);
-	rules_init(s);
-	deferred_walk(s);
-	return 0;
+	if (r == 0)
+		deferred_walk(s);
+	else
+		send_done(s);
+	return r;
 }
 
 /* A thread that was left behind may use their files. */
@@ -123,7 +125,7 @@ send_done(struct send *s)
 	s->stopping = true;
 	fetch_done(s);
 	if (s->sched != NULL &&
-	    (sched_figures(s->sched).running > 0 || s->kept.count > 0))
+	    (sched_figures(s->sched).running > 0 || kept_count(s) > 0))
 		site_table_abandon(s);
 	links_done(s);
 	s->hung |= !disk_end(s);
@@ -144,6 +146,7 @@ send_done(struct send *s)
 	turn_done(&s->turn);
 	schedule_done(s);
 	route_free(&s->routes);
+	reports_done(s);
 	rules_done(s);
 }
 

@@ -24,7 +24,7 @@ to_move(const struct send *s)
 bool
 stop_is_over(const struct send *s)
 {
-	return sched_figures(s->sched).running == 0 && s->kept.count == 0 &&
+	return sched_figures(s->sched).running == 0 && kept_count(s) == 0 &&
 	    STAILQ_EMPTY(&s->unrecorded) && s->records.count == 0 &&
 	    s->acts.count == 0 && (to_move(s) == 0 || s->health.read_only);
 }
@@ -63,7 +63,7 @@ stop_work(struct send *s)
 	if (!over && s->now < s->stop_at)
 		return s->stop_at;
 	/* Places are given back when connections are closed. */
-	if ((running > 0 || s->kept.count > 0) && !s->hung_up) {
+	if ((running > 0 || kept_count(s) > 0) && !s->hung_up) {
 		s->hung_up = true;
 		links_hang_up(s);
 		s->stop_at = s->now + LINKS_LOST;

@@ -1,4 +1,4 @@
-#include "queue-send/agents/agents.h"
+#include "queue-send/agents/own.h"
 
 #include <stdio.h>
 
@@ -21,9 +21,9 @@ static void
 count_death(struct send *s, struct message *m, bool alone)
 {
 	m->agent_died = true;
-	if (m->death == s->agent_deaths || s->stopping)
+	if (m->death == s->links->agent_deaths || s->stopping)
 		return;
-	m->death = s->agent_deaths;
+	m->death = s->links->agent_deaths;
 	if (m->deaths < UINT8_MAX)
 		m->deaths++;
 	judge(m, alone);
@@ -70,7 +70,7 @@ deaths_of_agent(struct send *s, struct agent_link *agent)
 	bool alone = has_one_message(agent);
 	struct delivery *d;
 
-	s->agent_deaths++;
+	s->links->agent_deaths++;
 	while ((d = TAILQ_FIRST(&agent->deliveries)) != NULL) {
 		if (!d->closing)
 			count_death(s, d->message, alone);

@@ -28,7 +28,10 @@
 int links_todo(void *send, int fd);
 int links_local(void *send, int fd);
 int links_smtp(void *send, int fd);
+/* 0 or -ENOMEM. */
+int links_init(struct send *s);
 void links_done(struct send *s);
+bool links_has_todo(const struct send *s);
 /* Deliveries of agents that are lost end when it is time. */
 usec_t links_work(struct send *s);
 /* Time is over: agents are to close their connections. */
@@ -50,6 +53,8 @@ usec_t offers_work(struct send *s);
 /* The peer is another one: nothing is asked for, offered messages lie where
  * they lay. */
 void offers_reset(struct send *s);
+/* The inode of the suspect that was asked for last (agent_deaths.c). */
+uint64_t offers_suspect(const struct send *s);
 /* The same peer; its credit stands. */
 void offers_drop(struct send *s);
 
@@ -118,7 +123,8 @@ void replies_defer_rest(struct send *s, struct delivery *d, const char *dsn,
  * smtp_connection_turn_time. */
 #define KEPT_IDLE (100 * USEC_PER_MSEC)
 
-void kept_init(struct send *s);
+/* All that are open or being closed. */
+uint32_t kept_count(const struct send *s);
 /* The connection, and so the place, that the selected entry gets; NULL: a new
  * one. */
 struct kept *kept_find(struct send *s, const struct sched_entry *e);

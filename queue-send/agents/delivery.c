@@ -1,4 +1,4 @@
-#include "queue-send/agents/agents.h"
+#include "queue-send/agents/own.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -21,7 +21,7 @@ delivery_find(struct send *s, uint64_t id)
 	struct delivery key;
 
 	key.id = id;
-	return RB_FIND(delivery_tree, &s->deliveries, &key);
+	return RB_FIND(delivery_tree, &s->links->deliveries, &key);
 }
 
 bool
@@ -90,7 +90,7 @@ delivery_new(struct send *s, struct sched_entry *e, const char *nexthop,
 		string += strlen(string) + 1;
 	}
 	d->nexthop = memcpy(string, nexthop, hop);
-	d->id = ++s->last_delivery;
+	d->id = ++s->links->last_delivery;
 	d->message = e->owner;
 	d->entry = e;
 	d->selected_at = e->selected_at;
@@ -102,14 +102,14 @@ void
 delivery_begin(struct send *s, struct delivery *d, struct agent_link *agent)
 {
 	d->agent = agent;
-	RB_INSERT(delivery_tree, &s->deliveries, d);
+	RB_INSERT(delivery_tree, &s->links->deliveries, d);
 	TAILQ_INSERT_TAIL(&agent->deliveries, d, of_agent);
 }
 
 static void
 leave(struct send *s, struct delivery *d)
 {
-	RB_REMOVE(delivery_tree, &s->deliveries, d);
+	RB_REMOVE(delivery_tree, &s->links->deliveries, d);
 	TAILQ_REMOVE(&d->agent->deliveries, d, of_agent);
 }
 

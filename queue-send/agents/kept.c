@@ -1,4 +1,4 @@
-#include "queue-send/agents/agents.h"
+#include "queue-send/agents/own.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -39,14 +39,10 @@ site_compare(const struct kept *a, const struct kept *b)
 TREE_GENERATE(kept_numbers, kept, by_number, number_compare)
 TREE_GENERATE(kept_sites, kept, by_site, site_compare)
 
-void
-kept_init(struct send *s)
+uint32_t
+kept_count(const struct send *s)
 {
-	RB_INIT(&s->kept.numbers);
-	RB_INIT(&s->kept.sites);
-	RB_INIT(&s->kept.closing);
-	TAILQ_INIT(&s->kept.ages);
-	TAILQ_INIT(&s->kept.promised);
+	return s->links->kept.count;
 }
 
 /* ---- one ---- */
@@ -64,9 +60,9 @@ is_in_use(const struct send *s, uint32_t transport)
 static void
 offer(struct send *s, struct kept *k)
 {
-	RB_INSERT(kept_sites, &s->kept.sites, k);
-	TAILQ_INSERT_TAIL(&s->kept.ages, k, age);
-	s->kept.open[k->transport]++;
+	RB_INSERT(kept_sites, &s->links->kept.sites, k);
+	TAILQ_INSERT_TAIL(&s->links->kept.ages, k, age);
+	s->links->kept.open[k->transport]++;
 }
 
 /* No delivery takes it any more. */
@@ -74,21 +70,21 @@ static void
 put_aside(struct send *s, struct kept *k)
 {
 	if (k->promised != NULL) {
-		TAILQ_REMOVE(&s->kept.promised, k, age);
+		TAILQ_REMOVE(&s->links->kept.promised, k, age);
 		k->promised = NULL;
 		return;
 	}
-	RB_REMOVE(kept_sites, &s->kept.sites, k);
-	TAILQ_REMOVE(&s->kept.ages, k, age);
-	s->kept.open[k->transport]--;
+	RB_REMOVE(kept_sites, &s->links->kept.sites, k);
+	TAILQ_REMOVE(&s->links->kept.ages, k, age);
+	s->links->kept.open[k->transport]--;
 }
 
 static void
 leave(struct send *s, struct kept *k)
 {
-	RB_REMOVE(kept_numbers, &s->kept.numbers, k);
+	RB_REMOVE(kept_numbers, &s->links->kept.numbers, k);
 	TAILQ_REMOVE(&k->agent->kept, k, of_agent);
-	s->kept.count--;
+	s->links->kept.count--;
 	site_close(k->site, s->now);
 	free(k);
 }
@@ -115,7 +111,7 @@ end(struct send *s, struct kept *k)
 	if (k->promised == NULL)
 		give_back(s, k);
 	if (k->closing)
-		RB_REMOVE(kept_sites, &s->kept.closing, k);
+		RB_REMOVE(kept_sites, &s->links->kept.closing, k);
 	else
 		put_aside(s, k);
 	leave(s, k);
@@ -140,7 +136,7 @@ close_one(struct send *s, struct kept *k)
 	shared_keep_not(k->site);
 	shared_yield(k->site, s->now);
 	k->closing = true;
-	RB_INSERT(kept_sites, &s->kept.closing, k);
+	RB_INSERT(kept_sites, &s->links->kept.closing, k);
 	tell_agent(k->agent, k->number);
 }
 
@@ -151,17 +147,17 @@ kept_find(struct send *s, const struct sched_entry *e)
 {
 	struct kept key = { .number = UINT64_MAX }, *k;
 
-	TAILQ_FOREACH (k, &s->kept.promised, age)
+	TAILQ_FOREACH (k, &s->links->kept.promised, age)
 		if (k->promised == e)
 			return k;
-	if (s->kept.open[e->transport] == 0)
+	if (s->links->kept.open[e->transport] == 0)
 		return NULL;
 	key.site = site_open(s->sites, e->transport, e->destination, s->now);
 	if (key.site == NULL)
 		return NULL;
-	RB_INSERT(kept_sites, &s->kept.sites, &key);
-	k = RB_PREV(kept_sites, &s->kept.sites, &key);
-	RB_REMOVE(kept_sites, &s->kept.sites, &key);
+	RB_INSERT(kept_sites, &s->links->kept.sites, &key);
+	k = RB_PREV(kept_sites, &s->links->kept.sites, &key);
+	RB_REMOVE(kept_sites, &s->links->kept.sites, &key);
 	site_close(key.site, s->now);
 	return k != NULL && k->site == key.site ? k : NULL;
 }
@@ -202,7 +198,7 @@ kept_promise(struct send *s, struct kept *k, const struct sched_entry *e)
 {
 	put_aside(s, k);
 	k->promised = e;
-	TAILQ_INSERT_TAIL(&s->kept.promised, k, age);
+	TAILQ_INSERT_TAIL(&s->links->kept.promised, k, age);
 }
 
 /* ---- a delivery leaves one ---- */
@@ -224,10 +220,10 @@ add(struct send *s, const struct delivery *d)
 		free(k);
 		return NULL;
 	}
-	RB_INSERT(kept_numbers, &s->kept.numbers, k);
+	RB_INSERT(kept_numbers, &s->links->kept.numbers, k);
 	TAILQ_INSERT_TAIL(&k->agent->kept, k, of_agent);
 	offer(s, k);
-	s->kept.count++;
+	s->links->kept.count++;
 	shared_keep(k->site);
 	return k;
 }
@@ -239,9 +235,9 @@ count_closing(struct send *s, const struct kept *k)
 	struct kept key = { .site = k->site }, *other;
 	uint32_t n = 0;
 
-	other = RB_NFIND(kept_sites, &s->kept.closing, &key);
+	other = RB_NFIND(kept_sites, &s->links->kept.closing, &key);
 	for (; other != NULL && other->site == k->site; n++)
-		other = RB_NEXT(kept_sites, &s->kept.closing, other);
+		other = RB_NEXT(kept_sites, &s->links->kept.closing, other);
 	return n;
 }
 
@@ -287,7 +283,7 @@ kept_on_closed(
 	struct kept key = { .number = f->connection }, *k;
 	struct delivery *d = delivery_find(s, f->connection);
 
-	k = RB_FIND(kept_numbers, &s->kept.numbers, &key);
+	k = RB_FIND(kept_numbers, &s->links->kept.numbers, &key);
 	if ((k != NULL && k->agent != agent) ||
 	    (d != NULL && (d->agent != agent || !d->closing)))
 		return -EBADMSG;
@@ -312,7 +308,7 @@ kept_agent_ended(struct send *s, struct agent_link *agent)
 static bool
 is_too_many(const struct send *s, uint32_t transport)
 {
-	return s->kept.open[transport] +
+	return s->links->kept.open[transport] +
 	    sched_transport_running(s->sched, transport) >
 	    s->conf->transports[transport].sched.process_limit;
 }
@@ -320,7 +316,7 @@ is_too_many(const struct send *s, uint32_t transport)
 static bool
 is_one_too_many(const struct send *s, uint32_t transport)
 {
-	return s->kept.open[transport] > 0 &&
+	return s->links->kept.open[transport] > 0 &&
 	    (!is_in_use(s, transport) || is_too_many(s, transport));
 }
 
@@ -338,13 +334,13 @@ are_too_many(const struct send *s)
 usec_t
 kept_work(struct send *s)
 {
-	const bool check = s->now >= s->kept.check_at;
+	const bool check = s->now >= s->links->kept.check_at;
 	struct kept *k = NULL, *next;
 
-	if (TAILQ_EMPTY(&s->kept.ages))
+	if (TAILQ_EMPTY(&s->links->kept.ages))
 		return USEC_NEVER;
 	if (check || are_too_many(s))
-		k = TAILQ_FIRST(&s->kept.ages);
+		k = TAILQ_FIRST(&s->links->kept.ages);
 	for (; k != NULL; k = next) {
 		next = TAILQ_NEXT(k, age);
 		if (is_one_too_many(s, k->transport) ||
@@ -353,6 +349,7 @@ kept_work(struct send *s)
 			close_one(s, k);
 	}
 	if (check)
-		s->kept.check_at = s->now + CHECK_EVERY;
-	return TAILQ_EMPTY(&s->kept.ages) ? USEC_NEVER : s->kept.check_at;
+		s->links->kept.check_at = s->now + CHECK_EVERY;
+	return TAILQ_EMPTY(&s->links->kept.ages) ? USEC_NEVER
+						 : s->links->kept.check_at;
 }

@@ -1,4 +1,4 @@
-#include "queue-send/agents/agents.h"
+#include "queue-send/agents/own.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -202,7 +202,7 @@ links_smtp(void *send, int fd)
 static void
 todo_drop(struct send *s)
 {
-	wire_free(&s->todo);
+	wire_free(&s->links->todo);
 	offers_reset(s);
 	send_wake(s);
 }
@@ -266,7 +266,25 @@ links_todo(void *send, int fd)
 	if (r < 0)
 		return r;
 	todo_drop(s);
-	s->todo = fresh;
+	s->links->todo = fresh;
+	return 0;
+}
+
+bool
+links_has_todo(const struct send *s)
+{
+	return s->links->todo != NULL;
+}
+
+int
+links_init(struct send *s)
+{
+	TAILQ_INIT(&s->agents);
+	s->links = calloc(1, sizeof(*s->links));
+	if (s->links == NULL)
+		return -ENOMEM;
+	TAILQ_INIT(&s->links->kept.ages);
+	TAILQ_INIT(&s->links->kept.promised);
 	return 0;
 }
 
@@ -275,8 +293,12 @@ links_done(struct send *s)
 {
 	struct agent_link *agent;
 
+	if (s->links == NULL)
+		return;
 	links_hang_up(s);
 	while ((agent = TAILQ_FIRST(&s->agents)) != NULL)
 		agent_end(agent);
-	wire_free(&s->todo);
+	wire_free(&s->links->todo);
+	free(s->links);
+	s->links = NULL;
 }

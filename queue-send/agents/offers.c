@@ -1,4 +1,4 @@
-#include "queue-send/agents/agents.h"
+#include "queue-send/agents/own.h"
 
 #include <errno.h>
 #include <sys/stat.h>
@@ -57,7 +57,8 @@ is_right(struct send *s, const struct msg_MESSAGE *f)
 {
 	bool deferred = f->dir == SPOOL_DEFERRED;
 
-	return (deferred || (f->dir == SPOOL_INCOMING && s->credit > 0)) &&
+	return (deferred ||
+		   (f->dir == SPOOL_INCOMING && s->links->credit > 0)) &&
 	    f->inode > 0 && f->queue <= QUEUE_NUM_MAX && f->arrival_wall >= 0 &&
 	    f->arrival_wall <= QUEUE_ID_ARRIVAL_MAX &&
 	    f->sender.len <= ADDRESS_MAX &&
@@ -144,7 +145,7 @@ offers_on_message(struct send *s, const struct msg_MESSAGE *f, int *fd)
 	if (!is_right(s, f) || !descriptor_is_right(s, f, fd))
 		return -EBADMSG;
 	if (f->dir == SPOOL_INCOMING)
-		s->credit--;
+		s->links->credit--;
 	else if (d == NULL || !d->asked)
 		return 0; /* not asked for, or not any more */
 	send_wake(s);
@@ -253,7 +254,7 @@ void
 offers_reset(struct send *s)
 {
 	offers_drop(s);
-	s->credit = 0;
+	s->links->credit = 0;
 }
 
 /* ---- out ---- */
@@ -261,7 +262,7 @@ offers_reset(struct send *s)
 static int
 put(struct send *s, const struct msg *msg)
 {
-	int r = wire_send(s->todo, msg, -1);
+	int r = wire_send(s->links->todo, msg, -1);
 
 	/* links.c hears of the end of the link (-EPIPE). */
 	if (r < 0 && r != -EPIPE &&
@@ -280,35 +281,41 @@ ask_for_scan(struct send *s)
 	}
 	if (!s->want_scan)
 		return s->refused_at;
-	if (s->now < s->scan_at)
-		return s->scan_at;
-	s->scan_at = s->now + SCAN_EVERY;
+	if (s->now < s->links->scan_at)
+		return s->links->scan_at;
+	s->links->scan_at = s->now + SCAN_EVERY;
 	s->want_scan = put(s, &(struct msg){ .type = MSG_SCAN }) < 0;
-	return s->want_scan ? s->scan_at : s->refused_at;
+	return s->want_scan ? s->links->scan_at : s->refused_at;
 }
 
 static void
 give_credit(struct send *s, uint32_t window)
 {
 	const uint32_t *count = s->messages.count;
-	uint32_t n = admission_grant(window, s->credit,
+	uint32_t n = admission_grant(window, s->links->credit,
 	    count[LIST_OFFERED_INCOMING] + count[LIST_ENTERING_INCOMING]);
 
 	if (n > 0 &&
 	    put(s,
 		&(struct msg){
 		    .type = MSG_CREDIT, .u.CREDIT = { .messages = n } }) == 0)
-		s->credit += n;
+		s->links->credit += n;
+}
+
+uint64_t
+offers_suspect(const struct send *s)
+{
+	return s->links->suspect;
 }
 
 /* Is the last suspect still on its way, offered or in the active queue? */
 static bool
 has_suspect(struct send *s)
 {
-	const struct due *d = due_find(&s->due, s->suspect);
+	const struct due *d = due_find(&s->due, s->links->suspect);
 
 	return (d != NULL && d->asked) ||
-	    messages_find(&s->messages, s->suspect) != NULL;
+	    messages_find(&s->messages, s->links->suspect) != NULL;
 }
 
 /* One suspect at a time is in the active queue; others are due again later. So
@@ -323,11 +330,11 @@ must_wait(struct send *s, struct due *d)
 	if (d->deaths < RETRY_SUSPECT_DEATHS)
 		return false;
 	/* d is asked for by now, and may be the last suspect itself. */
-	if (s->suspect != d->inode && has_suspect(s)) {
+	if (s->links->suspect != d->inode && has_suspect(s)) {
 		share_unask(s, d, s->now + SUSPECT_WAIT);
 		return true;
 	}
-	s->suspect = d->inode;
+	s->links->suspect = d->inode;
 	return false;
 }
 
@@ -351,10 +358,10 @@ next_by_time(struct send *s, uint32_t *held)
 static struct due *
 next_due(struct send *s, uint32_t *held)
 {
-	bool first = s->parked_turn;
+	bool first = s->links->parked_turn;
 	struct due *d = first ? share_ask(s) : next_by_time(s, held);
 
-	s->parked_turn = !first;
+	s->links->parked_turn = !first;
 	if (d == NULL && first)
 		d = next_by_time(s, held);
 	/* A message that was parked on the way may have room by now. */
@@ -392,7 +399,7 @@ offers_work(struct send *s)
 	uint32_t window = admission_window(s->conf->sched.message_active_limit);
 	usec_t scan, due;
 
-	if (s->todo == NULL || s->stopping || send_is_evacuating(s))
+	if (s->links->todo == NULL || s->stopping || send_is_evacuating(s))
 		return USEC_NEVER;
 	scan = ask_for_scan(s);
 	give_credit(s, window);

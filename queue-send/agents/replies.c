@@ -1,4 +1,4 @@
-#include "queue-send/agents/agents.h"
+#include "queue-send/agents/own.h"
 
 #include <errno.h>
 #include <stdio.h>

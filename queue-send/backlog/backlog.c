@@ -1,4 +1,4 @@
-#include "queue-send/backlog/backlog.h"
+#include "queue-send/backlog/own.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -43,8 +43,9 @@ TREE_GENERATE(backlog_names, backlog, by_name, name_compare)
 struct backlog *
 backlog_find(const struct send *s, uint32_t transport, const char *name)
 {
-	const struct backlog_key key = { s->share.generation, transport, name };
-	struct backlog *b = s->share.names.rbh_root;
+	const struct backlog_key key = { s->share->generation, transport,
+		name };
+	struct backlog *b = s->share->names.rbh_root;
 	int r;
 
 	while (b != NULL && (r = key_compare(&key, b)) != 0)
@@ -64,9 +65,9 @@ backlog_get(struct send *s, uint32_t transport, const char *name)
 	if (b == NULL)
 		return NULL;
 	b->transport = transport;
-	b->generation = s->share.generation;
+	b->generation = s->share->generation;
 	memcpy(b->name, name, size);
-	RB_INSERT(backlog_names, &s->share.names, b);
+	RB_INSERT(backlog_names, &s->share->names, b);
 	return b;
 }
 
@@ -105,7 +106,7 @@ backlog_put(struct send *s, struct backlog *b)
 void
 backlog_free(struct send *s, struct backlog *b)
 {
-	RB_REMOVE(backlog_names, &s->share.names, b);
+	RB_REMOVE(backlog_names, &s->share->names, b);
 	free(b->parking);
 	free(b);
 }
@@ -115,14 +116,14 @@ backlog_each(struct send *s, void (*visit)(struct send *s, struct backlog *b))
 {
 	struct backlog *b, *next;
 
-	RB_FOREACH_SAFE (b, backlog_names, &s->share.names, next)
+	RB_FOREACH_SAFE (b, backlog_names, &s->share->names, next)
 		visit(s, b);
 }
 
 bool
 backlog_is_stale(const struct send *s, const struct backlog *b)
 {
-	return b->generation != s->share.generation;
+	return b->generation != s->share->generation;
 }
 
 uint32_t

@@ -99,7 +99,8 @@ bool backlog_is_dead(const struct send *s, const struct backlog *b);
  * says whether any may have a message more. Those of dead destinations rest in
  * between, so that their messages go on slowly: each is deferred without an
  * attempt, or given up when it is too old. */
-void share_init(struct send *s);
+/* 0 or -ENOMEM. */
+int share_init(struct send *s);
 /* With no message left. */
 void share_done(struct send *s);
 /* Routes have changed. */

@@ -1,4 +1,4 @@
-#include "queue-send/backlog/backlog.h"
+#include "queue-send/backlog/own.h"
 
 #include "queue-send/disk/walk.h"
 

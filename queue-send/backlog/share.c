@@ -1,4 +1,4 @@
-#include "queue-send/backlog/backlog.h"
+#include "queue-send/backlog/own.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -30,9 +30,9 @@ static void
 take_out(struct send *s, struct parking *p)
 {
 	if (p->state == PARKING_RANKED)
-		RB_REMOVE(parking_loads, &s->share.ranks, p);
+		RB_REMOVE(parking_loads, &s->share->ranks, p);
 	else if (p->state == PARKING_RESTS)
-		TAILQ_REMOVE(&s->share.resting, p, resting);
+		TAILQ_REMOVE(&s->share->resting, p, resting);
 	p->state = PARKING_IDLE;
 }
 
@@ -43,7 +43,7 @@ rank(struct send *s, struct parking *p)
 	p->load =
 	    backlog_is_stale(s, p->backlog) ? 0 : backlog_load(p->backlog);
 	p->state = PARKING_RANKED;
-	RB_INSERT(parking_loads, &s->share.ranks, p);
+	RB_INSERT(parking_loads, &s->share->ranks, p);
 }
 
 static void
@@ -52,7 +52,7 @@ rest(struct send *s, struct parking *p)
 	take_out(s, p);
 	p->ask_at = s->now + DEAD_PACE;
 	p->state = PARKING_RESTS;
-	TAILQ_INSERT_TAIL(&s->share.resting, p, resting);
+	TAILQ_INSERT_TAIL(&s->share->resting, p, resting);
 }
 
 void
@@ -92,7 +92,7 @@ static void
 say_parked(struct send *s, const struct backlog *b)
 {
 	if (b->parking->due.nwaiting > 1 || backlog_is_stale(s, b) ||
-	    !log_due(s->now, SAY_EVERY, &s->share.said))
+	    !log_due(s->now, SAY_EVERY, &s->share->said))
 		return;
 	log_info("destination=%s/%s has its share of the active queue, %u "
 		 "messages: further mail for it waits in deferred/",
@@ -139,8 +139,8 @@ wake_resting(struct send *s)
 {
 	struct parking *p;
 
-	while (
-	    (p = TAILQ_FIRST(&s->share.resting)) != NULL && p->ask_at <= s->now)
+	while ((p = TAILQ_FIRST(&s->share->resting)) != NULL &&
+	    p->ask_at <= s->now)
 		rank(s, p);
 }
 
@@ -151,7 +151,7 @@ share_ask(struct send *s)
 	struct due *d;
 
 	wake_resting(s);
-	p = RB_MIN(parking_loads, &s->share.ranks);
+	p = RB_MIN(parking_loads, &s->share->ranks);
 	if (p == NULL || p->load >= backlog_limit(s))
 		return NULL;
 	d = due_ask_backlog(&s->due, &p->due);
@@ -177,14 +177,14 @@ share_flush(struct send *s)
 {
 	struct parking *p;
 
-	while ((p = TAILQ_FIRST(&s->share.resting)) != NULL)
+	while ((p = TAILQ_FIRST(&s->share->resting)) != NULL)
 		rank(s, p);
 }
 
 usec_t
 share_next(const struct send *s)
 {
-	const struct parking *p = TAILQ_FIRST(&s->share.resting);
+	const struct parking *p = TAILQ_FIRST(&s->share->resting);
 
 	return p == NULL ? USEC_NEVER : p->ask_at;
 }
@@ -357,23 +357,28 @@ share_remember(struct send *s, const struct message *m, struct due *d)
 
 /* ---- begin, end ---- */
 
-void
+int
 share_init(struct send *s)
 {
-	RB_INIT(&s->share.names);
-	RB_INIT(&s->share.ranks);
-	TAILQ_INIT(&s->share.resting);
+	s->share = calloc(1, sizeof(*s->share));
+	if (s->share == NULL)
+		return -ENOMEM;
+	TAILQ_INIT(&s->share->resting);
+	return 0;
 }
 
 void
 share_done(struct send *s)
 {
-	backlog_each(s, backlog_free);
+	if (s->share != NULL)
+		backlog_each(s, backlog_free);
+	free(s->share);
+	s->share = NULL;
 }
 
 void
 share_reroute(struct send *s)
 {
-	s->share.generation++;
+	s->share->generation++;
 	share_all_changed(s);
 }

@@ -8,6 +8,7 @@
 #include "queue-send/backlog/backlog.h"
 #include "queue-send/agents/agents.h"
 #include "queue-send/message/path.h"
+#include "queue-send/rules/rules.h"
 #include "queue-send/schedule/schedule.h"
 #include "queue-send/operators/operators.h"
 #include "spool/reason.h"
@@ -259,7 +260,7 @@ act_on_file(struct send *s, struct message *m, const struct act_order *order)
 		return -ENOMEM;
 	due_set_untouched(&s->due, order->id->inode, false);
 	t->ended = file_moved;
-	t->passes_rules = s->rules.count > 0;
+	t->passes_rules = rules_exist(s);
 	t->offered = m != NULL;
 	if (m != NULL)
 		act_drop_offer(s, m);

@@ -99,7 +99,7 @@ explain_queue(struct explanation *x)
 	if (!shared_is_attached(s->sites) || shared_is_lost(s->sites))
 		say(x,
 		    (struct msg_EXPLAINED){ .situation = SITUATION_NO_TABLE });
-	if (s->todo == NULL)
+	if (!links_has_todo(s))
 		say(x,
 		    (struct msg_EXPLAINED){ .situation = SITUATION_NO_TODO });
 	if (used_places(s) >= s->conf->sched.message_active_limit)
@@ -169,10 +169,11 @@ static void
 explain_suspect(struct explanation *x, const struct due *d)
 {
 	struct send *s = x->s;
-	const struct message *other = messages_find(&s->messages, s->suspect);
+	const uint64_t suspect = offers_suspect(s);
+	const struct message *other = messages_find(&s->messages, suspect);
 	char id[QUEUE_ID_SIZE] = "";
 
-	if (other != NULL && s->suspect != d->inode)
+	if (other != NULL && suspect != d->inode)
 		message_id(other, id);
 	say(x,
 	    (struct msg_EXPLAINED){ .situation = SITUATION_SUSPECT,

@@ -65,7 +65,7 @@ struct report_task {
 	enum report_trouble trouble;
 };
 
-/* ---- made.c: in the loop ---- */
+/* ---- reports.c: in the loop ---- */
 
 struct send;
 

@@ -1,4 +1,4 @@
-#include "queue-send/reports/reports.h"
+#include "queue-send/reports/own.h"
 
 #include <bsd/stdlib.h>
 #include <errno.h>
@@ -10,6 +10,7 @@
 #include "queue-send/reports/report_task.h"
 #include "queue-send/disk/work.h"
 #include "spool/waiting.h"
+#include "submit/submit.h"
 
 #define TASKS_MAX    8
 #define LOCKED_WAIT  (100 * USEC_PER_MSEC) /* settled by another process */
@@ -54,6 +55,104 @@ reports_is_wanting(const struct send *s, const struct message *m)
 	return !m->reported &&
 	    ((m->failed > 0 && told_to(s, m)[0] != '\0') || m->succeeded ||
 		is_to_warn(s, m));
+}
+
+/* ---- a task ---- */
+
+struct report_task *
+report_task_new(struct send *s, const struct queue_id *id,
+    void (*ended)(void *send, struct sync_task *task))
+{
+	struct report_task *t = calloc(1, sizeof(*t));
+
+	if (t == NULL)
+		return NULL;
+	sync_task_init(&t->task, report_task_work, NULL, ended);
+	t->task.inode = id->inode;
+	t->sp = &s->sp;
+	t->id = *id;
+	t->opt = submit_accept_options(s->conf, SPOOL_PREPARED, ROOM_SYSTEM);
+	t->opt.max_content = 0;
+	t->opt.flags = QUEUE_FILE_REPORT;
+	t->size_limit = s->conf->bounce_size_limit;
+	t->rcpts_limit = report_rcpts_limit(s->conf->bounce_size_limit);
+	t->now_wall = s->now_wall;
+	conf_host(s->conf, t->host);
+	conf_domain(s->conf, t->domain);
+	return t;
+}
+
+void
+reports_say_waits(const struct queue_id *message, const struct told_to *to)
+{
+	char id[QUEUE_ID_SIZE];
+	const struct log_field fields[] = {
+		LOG_ADDR("report_to", to->address),
+		LOG_INT("uid", to->uid),
+	};
+	const struct log_event event = {
+		.level = LOG_INFO_L,
+		.name = "report-waits",
+		.id = id,
+		.fields = fields,
+		.nfields = ARRAY_LEN(fields),
+		.text = "its report waits, since report_rate_limit is reached",
+	};
+
+	queue_id_format(message, id);
+	log_write(&event);
+}
+
+/* One report was counted when the task began. Those of a VERP message count
+ * for its stored sender, whatever the addresses that they go to. */
+void
+report_task_count(struct send *s, const struct report_task *t)
+{
+	const uint32_t limit = s->conf->report_rate_limit;
+	const struct told_to to = { t->uid, t->to };
+	struct told_rate *told = &s->reports->told;
+	uint32_t i, n = t->nalone;
+
+	s->reports->tasks--;
+	if (t->look)
+		return; /* none was counted */
+	for (i = 0; i < REPORT_NKINDS; i++)
+		n += t->made[i].count > 0;
+	if (n == 0)
+		told_take_back(told, &to, limit);
+	for (i = 1; i < n; i++)
+		told_count(told, &to, limit, s->now);
+}
+
+static void
+say_one_made(struct send *s, const struct report_task *t, enum report_kind kind,
+    const struct queue_id *made)
+{
+	static const char *const names[REPORT_NKINDS] = {
+		[REPORT_FAILURE] = "sender non-delivery",
+		[REPORT_DOUBLE] = "postmaster non-delivery",
+		[REPORT_DELAY] = "sender delay",
+		[REPORT_SUCCESS] = "sender delivery status",
+	};
+	char id[QUEUE_ID_SIZE], text[QUEUE_ID_SIZE];
+
+	queue_id_format(&t->id, id);
+	queue_id_format(made, text);
+	log_message(LOG_INFO_L, "notification", id, "%s notification: %s",
+	    names[kind], text);
+	s->want_scan = true; /* only qmailq may ring the bell */
+}
+
+void
+report_task_say_made(struct send *s, const struct report_task *t)
+{
+	uint32_t i;
+
+	for (i = 0; i < REPORT_NKINDS; i++)
+		if (t->made[i].count > 0)
+			say_one_made(s, t, (enum report_kind)i, &t->made[i].id);
+	for (i = 0; i < t->nalone; i++)
+		say_one_made(s, t, t->made_alone[i].kind, &t->made_alone[i].id);
 }
 
 /* ---- tasks that are done ---- */
@@ -143,10 +242,10 @@ failed(struct send *s, struct message *m, const struct report_task *t)
 	const int error = t->task.error;
 
 	if (error == -EAGAIN) {
-		s->reports.not_before = s->now + LOCKED_WAIT;
+		s->reports->not_before = s->now + LOCKED_WAIT;
 		is_locked(s, m);
 	} else if (disk_is_shortage(error)) {
-		s->reports.not_before = s->now + LOCKED_WAIT;
+		s->reports->not_before = s->now + LOCKED_WAIT;
 		messages_put(&s->messages, m, LIST_UNREPORTED);
 	} else if (error == -EBADMSG || error == -EPERM) {
 		m->error = error;
@@ -165,7 +264,7 @@ has_to_wait(struct send *s, struct message *m)
 {
 	const struct told_to to = rate_of(s, m);
 	const usec_t wait = told_wait(
-	    &s->reports.told, &to, s->conf->report_rate_limit, s->now);
+	    &s->reports->told, &to, s->conf->report_rate_limit, s->now);
 	const struct queue_id id = message_queue_id(m);
 
 	if (wait == 0) { /* by now */
@@ -240,7 +339,7 @@ task_of(struct send *s, const struct message *m)
 	t->warn = is_to_warn(s, m);
 	t->alone = m->verp;
 	t->look = told_is_above(
-	    &s->reports.told, &to, s->conf->report_rate_limit, s->now);
+	    &s->reports->told, &to, s->conf->report_rate_limit, s->now);
 	t->until_wall = until_of(s, m);
 	if (t->kind == REPORT_DOUBLE)
 		t->opt.flags |= QUEUE_FILE_FINAL;
@@ -259,9 +358,10 @@ start_one(struct send *s, struct message *m)
 		return -ENOMEM;
 	t->begins = m->first && !m->bounce_begun;
 	m->bounce_begun = true;
-	s->reports.tasks++;
+	s->reports->tasks++;
 	if (!t->look)
-		told_count(&s->reports.told, &(struct told_to){ t->uid, t->to },
+		told_count(&s->reports->told,
+		    &(struct told_to){ t->uid, t->to },
 		    s->conf->report_rate_limit, s->now);
 	messages_put(&s->messages, m, LIST_REPORTING);
 	disk_do(s, DISK_REPORT, &t->task);
@@ -271,7 +371,7 @@ start_one(struct send *s, struct message *m)
 usec_t
 reports_work(struct send *s)
 {
-	struct reports *p = &s->reports;
+	struct reports *p = s->reports;
 	struct message *m;
 
 	while (s->now >= p->not_before && p->tasks < TASKS_MAX &&
@@ -283,10 +383,19 @@ reports_work(struct send *s)
 
 /* ---- start and end ---- */
 
-void
+int
 reports_init(struct send *s)
 {
-	struct reports *p = &s->reports;
+	s->reports = calloc(1, sizeof(*s->reports));
+	if (s->reports == NULL)
+		return -ENOMEM;
+	arc4random_buf(&s->reports->told.seed, sizeof(s->reports->told.seed));
+	return 0;
+}
 
-	arc4random_buf(&p->told.seed, sizeof(p->told.seed));
+void
+reports_done(struct send *s)
+{
+	free(s->reports);
+	s->reports = NULL;
 }

@@ -2,7 +2,7 @@
  *
  *	reports.c      which messages are reported on, and threads that do it
  *	report_task.h  the reports of one message
- *	made.c         the task of a report, and the reports that it has made
+ *	corrupt.c      senders of messages in corrupt/ are told
  *
  * The failures of an attempt are reported to the sender of the message, or, of
  * one without a sender, to double_bounce_recipient, before the message leaves:
@@ -13,14 +13,25 @@
 #define QUEUE_SEND_REPORTS_REPORTS_H
 
 #include "queue-send/disk/files.h"
+#include "queue-send/disk/walk.h"
 
 /* ---- reports.c ---- */
 
-void reports_init(struct send *s);
+/* 0 or -ENOMEM. */
+int reports_init(struct send *s);
+void reports_done(struct send *s);
 /* Has the message failures that may not have been reported, or is its sender to
  * be warned? */
 bool reports_is_wanting(const struct send *s, const struct message *m);
 usec_t reports_work(struct send *s);
+
+/* ---- corrupt.c: docs/REPORTS.md, "Damaged mail" ---- */
+
+/* A file of corrupt/ was found by the walk: with delay_warning_time its sender
+ * is warned, once. The walk waits while a warning is under way. Without memory,
+ * or above report_rate_limit, the next walk does that. */
+void reports_found_corrupt(struct send *s, const struct walk_item *item);
+bool reports_are_warning(const struct send *s);
 
 /* The line of a report that waits for its turn. */
 void

@@ -1,4 +1,4 @@
-#include "queue-send/rules/rules.h"
+#include "queue-send/rules/own.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -6,11 +6,17 @@
 #include "log/log.h"
 #include "queue-send/backlog/backlog.h"
 
+bool
+rules_exist(const struct send *s)
+{
+	return s->rules->force.count > 0;
+}
+
 /* Messages that an operator released, or gave up, are not held again. */
 static bool
 is_ruled(const struct send *s, const struct message *m)
 {
-	return s->rules.count > 0 && !m->released && !m->expires &&
+	return rules_exist(s) && !m->released && !m->expires &&
 	    (m->file.flags & QUEUE_FILE_RELEASED) == 0;
 }
 
@@ -39,7 +45,7 @@ rules_hold(struct send *s, struct message *m, const struct queue_rcpt *rcpt,
 		.report = (m->file.flags & QUEUE_FILE_REPORT) != 0,
 	};
 	const struct hold_rule *rule = is_ruled(s, m)
-	    ? hold_rules_find(&s->rules, &mail, s->now_wall)
+	    ? hold_rules_find(&s->rules->force, &mail, s->now_wall)
 	    : NULL;
 
 	if (rule == NULL)
@@ -52,7 +58,7 @@ rules_hold(struct send *s, struct message *m, const struct queue_rcpt *rcpt,
 bool
 rules_are_over(const struct send *s, uint32_t number)
 {
-	return hold_rules_number(&s->rules, number, s->now_wall) == NULL;
+	return hold_rules_number(&s->rules->force, number, s->now_wall) == NULL;
 }
 
 void
@@ -73,7 +79,7 @@ int
 rules_note(struct send *s, uint32_t number, struct hold_note *ret_note)
 {
 	const struct hold_rule *rule =
-	    hold_rules_number(&s->rules, number, s->now_wall);
+	    hold_rules_number(&s->rules->force, number, s->now_wall);
 
 	if (rule == NULL)
 		return -ESRCH;

@@ -26,6 +26,8 @@ bool rules_hold(struct send *s, struct message *m,
 /* The note of a message that an operator holds by a rule. -ESRCH: no such rule
  * is in force. */
 int rules_note(struct send *s, uint32_t rule, struct hold_note *ret_note);
+/* Is any rule in force? */
+bool rules_exist(const struct send *s);
 bool rules_are_over(const struct send *s, uint32_t rule);
 /* The note is on disk. */
 void
@@ -33,8 +35,8 @@ rules_noted(struct send *s, struct message *m, const struct hold_note *note);
 
 /* ---- rules_file.c ---- */
 
-/* The first reading begins. */
-void rules_init(struct send *s);
+/* The first reading begins. 0 or -ENOMEM. */
+int rules_init(struct send *s);
 void rules_done(struct send *s);
 /* The file is looked at each ten seconds. */
 usec_t rules_work(struct send *s);

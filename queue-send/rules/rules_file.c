@@ -1,4 +1,4 @@
-#include "queue-send/rules/rules.h"
+#include "queue-send/rules/own.h"
 #include "queue-send/disk/work.h"
 
 #include <errno.h>
@@ -9,7 +9,6 @@
 
 #include "base/text.h"
 #include "log/log.h"
-#include "spool/hold_rule.h"
 
 #define LOOK_EVERY   (10 * USEC_PER_SEC)
 #define ALERT_EVERY  (60 * USEC_PER_SEC)
@@ -74,11 +73,11 @@ drop_rules(struct sync_task *task)
 static void
 alert(struct send *s, const char *what, const char *next)
 {
-	if (log_due(s->now, ALERT_EVERY, &s->rules_file.said))
+	if (log_due(s->now, ALERT_EVERY, &s->rules->said))
 		log_error("ALERT: %s/" SPOOL_RULES "/" HOLD_RULES_NAME
 			  ": %s: %u rules of hold that were read before are in "
 			  "force%s%s",
-		    s->conf->queue_base, what, s->rules.count,
+		    s->conf->queue_base, what, s->rules->force.count,
 		    next[0] == '\0' ? "" : "; ", next);
 }
 
@@ -94,11 +93,11 @@ alert_error(struct send *s, int error)
 static void
 put_in_force(struct send *s, struct rules_task *t)
 {
-	struct rules_file *f = &s->rules_file;
+	struct rules *f = s->rules;
 
 	f->known = true;
 	if (t->task.error < 0) {
-		s->rules.seen = t->rules.seen;
+		s->rules->force.seen = t->rules.seen;
 		f->wrong = t->task.error;
 		alert_error(s, f->wrong);
 		return;
@@ -106,14 +105,14 @@ put_in_force(struct send *s, struct rules_task *t)
 	if (!t->read && f->wrong != SILENT)
 		return;
 	if (t->read) {
-		hold_rules_done(&s->rules);
-		s->rules = t->rules;
+		hold_rules_done(&s->rules->force);
+		s->rules->force = t->rules;
 		t->rules = (struct hold_rules){ 0 };
 	}
 	if (f->wrong < 0)
 		log_info("%s/" SPOOL_RULES "/" HOLD_RULES_NAME
 			 ": %u rules of hold are read, and in force",
-		    s->conf->queue_base, s->rules.count);
+		    s->conf->queue_base, s->rules->force.count);
 	f->wrong = 0;
 }
 
@@ -175,7 +174,7 @@ say_changed(const struct send *s, const struct rules_task *t)
 static void
 finish(struct send *s, struct rules_task *t)
 {
-	struct rules_file *f = &s->rules_file;
+	struct rules *f = s->rules;
 	int r = t->task.error;
 
 	if (t->job == JOB_LOOK)
@@ -208,8 +207,8 @@ task_new(const struct send *s, enum rules_job job, const struct rules_asker *by)
 	sync_task_init(&t->task, work, drop_rules, ended);
 	t->job = job;
 	t->sys = s->sp.sys;
-	t->seen = s->rules.seen;
-	t->again = s->rules_file.wrong < 0;
+	t->seen = s->rules->force.seen;
+	t->again = s->rules->wrong < 0;
 	t->change.now_wall = s->now_wall;
 	if (by != NULL)
 		t->by = *by;
@@ -220,7 +219,7 @@ task_new(const struct send *s, enum rules_job job, const struct rules_asker *by)
 static int
 put(struct send *s, struct rules_task *t)
 {
-	struct rules_file *f = &s->rules_file;
+	struct rules *f = s->rules;
 
 	if (t->job != JOB_LOOK && f->tasks >= TASKS_MAX) {
 		sync_task_free(&t->task);
@@ -248,7 +247,7 @@ look(struct send *s)
 static usec_t
 await(struct send *s)
 {
-	struct rules_file *f = &s->rules_file;
+	struct rules *f = s->rules;
 	const usec_t limit = f->known ? SILENCE : START_LIMIT;
 
 	if (s->now < f->looks_since + limit)
@@ -262,7 +261,7 @@ await(struct send *s)
 usec_t
 rules_work(struct send *s)
 {
-	struct rules_file *f = &s->rules_file;
+	struct rules *f = s->rules;
 
 	if (s->now < f->look_at)
 		return f->look_at;
@@ -283,13 +282,13 @@ rules_work(struct send *s)
 void
 rules_try_again(struct send *s)
 {
-	s->rules_file.look_at = 0;
+	s->rules->look_at = 0;
 }
 
 usec_t
 rules_wait(const struct send *s)
 {
-	const struct rules_file *f = &s->rules_file;
+	const struct rules *f = s->rules;
 
 	return f->known ? 0 : f->began + START_LIMIT;
 }
@@ -368,15 +367,22 @@ rules_read(struct send *s, const struct rules_asker *by)
 
 /* ---- start and end ---- */
 
-void
+int
 rules_init(struct send *s)
 {
-	s->rules_file.began = s->now;
+	s->rules = calloc(1, sizeof(*s->rules));
+	if (s->rules == NULL)
+		return -ENOMEM;
+	s->rules->began = s->now;
 	(void)rules_work(s);
+	return 0;
 }
 
 void
 rules_done(struct send *s)
 {
-	hold_rules_done(&s->rules);
+	if (s->rules != NULL)
+		hold_rules_done(&s->rules->force);
+	free(s->rules);
+	s->rules = NULL;
 }

@@ -14,6 +14,9 @@
  *	evacuation  the mail of a queue that ends
  *	control.h   start, reload, flush, stop; the turn of the loop; the page
  *
+ * The state of a floor that other floors see by functions alone is in a header
+ * own.h of that floor, and struct send has a pointer to it.
+ *
  * `now` is read once in each callback, by send_read_clocks(). Everything below
  * is soft: a failure with one message is logged, and the message is put where
  * the table of docs/QUEUE.md says.
@@ -30,17 +33,18 @@
 #include "queue-send/state/pure.h"
 #include "route/route.h"
 #include "sched/sched.h"
-#include "spool/hold_rule.h"
 #include "spool/spool.h"
 
 struct agent_link;
-struct delivery;
 struct event;
 struct evacuation;
-struct kept;
+struct links;
 struct operators;
 struct removal;
+struct reports;
+struct rules;
 struct schedule;
+struct share;
 struct walk_part;
 
 #define SEND_LOCK "queue-send" /* in lock/, by daemon_take_queue() */
@@ -105,13 +109,6 @@ struct marks_sync {
 	usec_t not_before; /* descriptors, memory or threads had run out */
 };
 
-struct reports {
-	uint32_t tasks;        /* under way */
-	bool warns;            /* of one message in corrupt/: its walk waits */
-	usec_t not_before;     /* a lock was held, or something had run out */
-	struct told_rate told; /* to whom, how many */
-};
-
 RB_HEAD(removal_tree, removal);
 
 struct removals {
@@ -134,19 +131,6 @@ STAILQ_HEAD(fetch_waits, fetch_wait);
 struct fetches {
 	uint32_t tasks;           /* under way */
 	struct fetch_waits waits; /* entries of messages that are fetched */
-};
-
-RB_HEAD(backlog_names, backlog);
-RB_HEAD(parking_loads, parking);
-TAILQ_HEAD(parking_resting, parking);
-
-/* Shares of the active queue (backlog/share.c). */
-struct share {
-	struct backlog_names names;
-	struct parking_loads ranks;
-	struct parking_resting resting; /* all for the same time: in order */
-	uint32_t generation;
-	usec_t said; /* log_due() */
 };
 
 /* Kinds of work that wait for the disk (disk/work.h). */
@@ -214,35 +198,8 @@ struct acts {
 	uint32_t nwaiting;
 };
 
-struct rules_file {
-	uint32_t tasks; /* of operators, under way */
-	usec_t began;
-	bool known;         /* the first reading has ended, or lasted long */
-	usec_t look_at;     /* the next time */
-	usec_t looks_since; /* this one; 0: none is under way */
-	int wrong;          /* -errno of the last reading */
-	usec_t said;        /* log_due() */
-};
-
 RB_HEAD(accepted_tree, accepted_before);
 TAILQ_HEAD(agent_links, agent_link);
-RB_HEAD(delivery_tree, delivery);
-
-RB_HEAD(kept_numbers, kept);
-RB_HEAD(kept_sites, kept);
-
-/* Connections between two deliveries (kept.c). */
-struct kept_all {
-	struct kept_numbers numbers;
-	struct kept_sites closing;          /* closed by us; CLOSED will come */
-	struct kept_sites sites;            /* free for a delivery, by site */
-	TAILQ_HEAD(kept_ages, kept) ages;   /* the same, the oldest first */
-	struct kept_ages promised;          /* in neither */
-	uint32_t open[CONF_TRANSPORTS_MAX]; /* the same, of a transport */
-	uint32_t count;                     /* all */
-	usec_t check_at;
-};
-
 struct send;
 
 /* Calls of a lower floor to a higher one, set by control.c. */
@@ -289,7 +246,7 @@ struct send {
 	struct health health;
 	struct marks_sync sync;
 	struct removals removals;
-	struct reports reports;
+	struct reports *reports;
 	struct admission admission;
 	usec_t admission_blocked_until;
 	usec_t refused_at; /* when to ask for files whose move in failed */
@@ -308,7 +265,7 @@ struct send {
 
 	/* backlog/backlog.h */
 	struct due_queue due;
-	struct share share;
+	struct share *share; /* of the active queue */
 	struct walk walks[WALK_NKINDS];
 	struct reader reader;
 	usec_t walk_at;    /* the next walk of everything */
@@ -317,21 +274,11 @@ struct send {
 	usec_t stray_at;   /* when to walk active/ again: some did not move */
 	usec_t rescan_at;  /* when to look for files of other queues */
 
-	/* agents/agents.h: todo-proc */
-	struct wire *todo;
-	bool parked_turn; /* asked for next: parked messages, or due ones */
-	uint32_t credit;  /* given and not used */
-	bool want_scan;
-	usec_t scan_at;   /* not before */
-	uint64_t suspect; /* the last one that was asked for */
-
-	/* agents/agents.h: agents */
+	/* agents/agents.h */
+	struct links *links;
+	bool want_scan;            /* of todo-proc */
 	struct agent_links agents; /* all that live */
 	struct agent_link *agent[AGENT_NPROGRAMS];
-	struct delivery_tree deliveries;
-	struct kept_all kept;
-	uint64_t last_delivery;
-	uint32_t agent_deaths;
 	usec_t dispatch_at; /* not before: descriptors had run out */
 
 	/* control.h: the page */
@@ -347,9 +294,7 @@ struct send {
 	/* Queues that messages of this one go to: open, or being opened. */
 	struct other_queue_list others;
 
-	/* rules.h */
-	struct hold_rules rules; /* in force */
-	struct rules_file rules_file;
+	struct rules *rules; /* of hold */
 
 	usec_t said_offer, said_io, said_load, said_stray,
 	    said_route; /* log_due() */

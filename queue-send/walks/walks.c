@@ -6,6 +6,7 @@
 #include "log/log.h"
 #include "queue-send/backlog/backlog.h"
 #include "queue-send/disk/act_task.h"
+#include "queue-send/reports/reports.h"
 
 #define WALKED_PER_TURN 300
 #define HELD_STEPS      15 /* a file that is opened and read takes as long */
@@ -119,7 +120,7 @@ step(struct send *s, enum walk_kind kind)
 	for (n = 0; n < most(kind); n++) {
 		/* The end of an act, or of a warning, wakes the loop. */
 		if (acts_own_are_full(s) ||
-		    (kind == WALK_CORRUPT && s->reports.warns))
+		    (kind == WALK_CORRUPT && reports_are_warning(s)))
 			return USEC_NEVER;
 		r = walk_next(s, &item);
 		if (r == -EAGAIN || (r == 0 && s->acts.own > 0))

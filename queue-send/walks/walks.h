@@ -4,7 +4,6 @@
  *	walks.c    which directory is walked, and when
  *	found.c    files of active/, deleted/, hold/ and bounce/
  *	holds.c    messages on hold whose hold has an end
- *	corrupt.c  senders of messages in corrupt/ are told
  */
 #ifndef QUEUE_SEND_WALKS_WALKS_H
 #define QUEUE_SEND_WALKS_WALKS_H
@@ -36,12 +35,5 @@ void acts_found_held(struct send *s, const struct walk_item *item);
 void acts_look_at_held(const struct spool *sp, struct walk_item *item);
 /* When the next hold ends, hold/ is walked. */
 usec_t acts_hold_work(struct send *s);
-
-/* ---- corrupt.c: docs/REPORTS.md, "Damaged mail" ---- */
-
-/* A file of corrupt/ was found by the walk: with delay_warning_time its sender
- * is warned, once. The walk waits while s->reports.warns is set. Without
- * memory, or above report_rate_limit, the next walk does that. */
-void reports_found_corrupt(struct send *s, const struct walk_item *item);
 
 #endif

@@ -1,5 +1,6 @@
 /* The sender of a message in corrupt/ is warned, once (docs/REPORTS.md,
  * "Damaged mail"). */
+#include "queue-send/reports/own.h"
 #include "tests/unit/queue-send/world.h"
 
 #include <criterion/criterion.h>
@@ -44,8 +45,8 @@ walk(void)
 	send_wake(&w.s);
 	world_run(&w);
 	cr_assert_not(w.s.walks[WALK_CORRUPT].running);
-	cr_assert_not(w.s.reports.warns);
-	cr_assert_eq(w.s.reports.tasks, 0);
+	cr_assert_not(w.s.reports->warns);
+	cr_assert_eq(w.s.reports->tasks, 0);
 }
 
 /* The reports that were made. */
@@ -132,7 +133,7 @@ Test(damaged, who_wants_no_warning_is_asked_once)
 	cr_expect(is_marked(inode));
 }
 
-/* mutation: queue-send/walks/corrupt.c: delay_warning_time is not looked at.
+/* mutation: queue-send/reports/corrupt.c: delay_warning_time is not looked at.
  */
 Test(damaged, without_delay_warning_time_nobody_is_told)
 {
@@ -145,7 +146,7 @@ Test(damaged, without_delay_warning_time_nobody_is_told)
 	cr_expect_not(is_marked(inode));
 }
 
-/* mutation: queue-send/walks/corrupt.c: told_is_above() is not asked. */
+/* mutation: queue-send/reports/corrupt.c: told_is_above() is not asked. */
 Test(damaged, D44_an_address_gets_report_rate_limit)
 {
 	uint32_t i;
@@ -159,7 +160,7 @@ Test(damaged, D44_an_address_gets_report_rate_limit)
 	cr_expect_eq(reports(), 0);
 	/* An hour later. */
 	for (i = 0; i < TOLD_PAIRS; i++)
-		w.s.reports.told.pairs[i].full = 0;
+		w.s.reports->told.pairs[i].full = 0;
 	walk();
 	cr_expect_eq(reports(), 2, "the next walk tells of others");
 }
@@ -188,13 +189,13 @@ Test(damaged, D44_an_act_out_of_corrupt_wants_no_walk)
 Test(damaged, D44_one_warning_is_under_way)
 {
 	(void)damaged();
-	w.s.reports.warns = true;
+	w.s.reports->warns = true;
 	w.s.walks[WALK_CORRUPT].wanted = true;
 	send_wake(&w.s);
 	world_run(&w);
 	cr_expect(w.s.walks[WALK_CORRUPT].running);
 	cr_expect_eq(reports(), 0);
-	w.s.reports.warns = false;
+	w.s.reports->warns = false;
 	walk();
 	cr_expect_eq(reports(), 1);
 }

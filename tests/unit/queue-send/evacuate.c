@@ -1,4 +1,5 @@
 /* The end of a queue: its mail goes to other queues, each message once. */
+#include "queue-send/agents/own.h"
 #include "tests/unit/queue-send/world.h"
 
 #include "queue-send/message/path.h"
@@ -228,7 +229,7 @@ Test(evacuate, nothing_is_offered_and_moved)
 		.u.GONE = { .inode = gone, .error = -ENOENT } });
 	world_run(w);
 	cr_expect_eq(w->s.messages.count[LIST_OFFERED_INCOMING], 0);
-	cr_expect_not_null(w->s.todo, "its link is not closed");
+	cr_expect_not_null(w->s.links->todo, "its link is not closed");
 	hand_over(&b);
 	cr_expect_eq(world_where(&b.there, inode), SPOOL_INCOMING);
 	cr_expect_eq(w->scans, 0);

@@ -1,5 +1,6 @@
 /* What queue-send says of a message: the situation, with its figures. */
 #include "queue-send/schedule/own.h"
+#include "queue-send/reports/own.h"
 #include "tests/unit/queue-send/world.h"
 
 #include "queue-send/operators/explain.h"
@@ -240,7 +241,7 @@ Test(explain, a_message_whose_attempt_is_over)
 	size_t i;
 
 	cr_assert_not_null(m);
-	w.s.sync.not_before = w.s.reports.not_before = USEC_NEVER;
+	w.s.sync.not_before = w.s.reports->not_before = USEC_NEVER;
 	for (i = 0; i < ARRAY_LEN(rows); i++) {
 		messages_put(&w.s.messages, m, rows[i].list);
 		ask(inode);

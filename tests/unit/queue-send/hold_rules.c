@@ -1,4 +1,5 @@
 /* Rules that hold mail before its first attempt. */
+#include "queue-send/rules/own.h"
 #include "tests/unit/queue-send/world.h"
 
 #include "queue-send/operators/operators.h"
@@ -276,7 +277,7 @@ Test(hold_rules, a_rule_that_is_gone_before_the_move_holds_nothing)
 	w.s.finish_at = USEC_NEVER;
 	inode = world_message(&w, "d", 1);
 	cr_expect_eq(world_where(&w, inode), SPOOL_ACTIVE);
-	w.s.rules.count = 0;
+	w.s.rules->force.count = 0;
 	w.s.finish_at = 0;
 	send_wake(&w.s);
 	world_run(&w);
@@ -345,10 +346,10 @@ Test(hold_rules, F11_what_could_not_be_read_is_read_again)
 	cr_assert_eq(rules_read(&w.s, &me), 0);
 	cr_expect_eq(answered, -EBADMSG);
 	cr_assert_eq(chmod(path, 0640), 0);
-	w.s.rules_file.look_at = 0;
+	w.s.rules->look_at = 0;
 	(void)rules_work(&w.s);
-	cr_expect_eq(w.s.rules_file.wrong, 0);
-	cr_expect_eq(w.s.rules.count, 2);
+	cr_expect_eq(w.s.rules->wrong, 0);
+	cr_expect_eq(w.s.rules->force.count, 2);
 }
 
 /* mutation: finish() answers what reading says. */
@@ -364,7 +365,7 @@ Test(hold_rules, D7_D9_what_cannot_be_written_leaves_the_rules)
 		world_fail(CALL_WRITE, errors[i], 0);
 		cr_expect_eq(ask_rule(&all), -errors[i]);
 		world_fail(CALL_NONE, 0, 0);
-		cr_expect_eq(w.s.rules.count, 1);
+		cr_expect_eq(w.s.rules->force.count, 1);
 	}
 	inode = world_message(&w, "d", 1);
 	cr_expect_eq(world_deliver(&w, AGENT_DEFERRED), 1);

@@ -1,5 +1,6 @@
 /* Connections that are used for more than one delivery: which entry gets which,
  * and what has its place (docs/SITES.md). */
+#include "queue-send/agents/own.h"
 #include "tests/unit/queue-send/world.h"
 
 #include <criterion/criterion.h>
@@ -390,9 +391,9 @@ Test(kept, a_stop_closes_all_and_waits_for_it)
 	    &(struct daemon){ .state = &w.s }, 1000 * USEC_PER_SEC);
 	world_run(&w);
 	is_closed(d.number);
-	cr_expect_eq(w.s.kept.count, 1);
+	cr_expect_eq(w.s.links->kept.count, 1);
 	say_closed(d.number);
-	cr_expect_eq(w.s.kept.count, 0);
+	cr_expect_eq(w.s.links->kept.count, 0);
 	cr_expect_eq(other_takes(LIMIT), LIMIT);
 }
 
@@ -413,7 +414,7 @@ Test(kept, P1_of_an_agent_that_died_the_place_is_kept_until_it_is_over)
 	world_link_smtp(&w); /* the supervisor has seen its end */
 	world_run(&w);
 	cr_expect_eq(other_takes(LIMIT), 1);
-	cr_expect_eq(w.s.kept.count, 0);
+	cr_expect_eq(w.s.links->kept.count, 0);
 }
 
 /* A message is not to blame that is delivered, and whose connection is being
@@ -463,7 +464,7 @@ Test(kept, I18_an_agent_that_lies_is_dropped)
 	keep(&d);
 	say_kept(d.number);
 	is_dropped("KEPT twice");
-	cr_expect_eq(w.s.kept.count, 0);
+	cr_expect_eq(w.s.links->kept.count, 0);
 	cr_expect_eq(running(), 0);
 }
 

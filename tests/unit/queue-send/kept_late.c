@@ -1,5 +1,6 @@
 /* Connections between two deliveries, and entries whose file is not in memory:
  * the place that such an entry has stays together with its connection. */
+#include "queue-send/agents/own.h"
 #include "tests/unit/queue-send/world.h"
 
 #include "queue-send/agents/agents.h"
@@ -80,7 +81,7 @@ begin(struct world_delivery *d)
 	    &(struct msg){ .type = MSG_KEPT, .u.KEPT.job = d->number });
 	w.s.dispatch_at = USEC_NEVER;
 	world_run(&w);
-	cr_assert_eq(w.s.kept.count, 1);
+	cr_assert_eq(w.s.links->kept.count, 1);
 	inode = world_message(&w, "u@smtp.test", 1);
 	messages_close_resting(&w.s.messages);
 	cold = w.gated = true;
@@ -148,7 +149,7 @@ Test(kept_late, D43_closed_while_the_file_is_opened)
 
 	begin(&first);
 	say_closed(first.number);
-	cr_expect_eq(w.s.kept.count, 0);
+	cr_expect_eq(w.s.links->kept.count, 0);
 	let_file_come();
 	delivers_over(0);
 	is_free();
@@ -163,8 +164,8 @@ Test(kept_late, D43_an_entry_that_cannot_start_leaves_it)
 	w.s.dispatch_at = USEC_NEVER;
 	let_file_come();
 	cr_expect_not(world_take(&w, &none));
-	cr_expect_eq(w.s.kept.count, 1);
-	cr_expect(TAILQ_EMPTY(&w.s.kept.promised));
+	cr_expect_eq(w.s.links->kept.count, 1);
+	cr_expect(TAILQ_EMPTY(&w.s.links->kept.promised));
 	w.s.dispatch_at = 0;
 	send_wake(&w.s);
 	world_run(&w);
@@ -181,8 +182,8 @@ Test(kept_late, D43_a_message_that_is_held_leaves_it)
 
 	cr_expect_eq(world_act(&w, ACT_HOLD, inode, &running), 0);
 	let_file_come();
-	cr_expect_eq(w.s.kept.count, 1);
-	cr_expect(TAILQ_EMPTY(&w.s.kept.promised));
+	cr_expect_eq(w.s.links->kept.count, 1);
+	cr_expect(TAILQ_EMPTY(&w.s.links->kept.promised));
 	world_message(&w, "u@smtp.test", 1);
 	delivers_over(first.number);
 	is_free();

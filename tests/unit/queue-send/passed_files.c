@@ -1,5 +1,6 @@
 /* Files that come open with their offers. While one is open no other file has
  * its inode, so the name that was moved is its, on a disk, too. */
+#include "queue-send/agents/own.h"
 #include "tests/unit/queue-send/world.h"
 
 #include <criterion/criterion.h>
@@ -124,7 +125,7 @@ Test(passed_files, D22_of_another_inode_break_the_link)
 	world_offer_with(&w, inode, fd, 0);
 	close(fd);
 	world_run(&w);
-	cr_expect_null(w.s.todo);
+	cr_expect_null(w.s.links->todo);
 	cr_expect_eq(w.s.active, 0);
 	cr_expect_eq(world_where(&w, inode), SPOOL_INCOMING);
 }
@@ -139,7 +140,7 @@ Test(passed_files, without_their_facts_break_the_link)
 	world_offer_with(&w, inode, fd, 0);
 	close(fd);
 	world_run(&w);
-	cr_expect_null(w.s.todo);
+	cr_expect_null(w.s.links->todo);
 	cr_expect_eq(w.s.active, 0);
 }
 
@@ -169,7 +170,7 @@ Test(passed_files, that_are_no_queue_files_any_more_are_opened_by_their_names)
 		harms[i](fd);
 		close(fd);
 		world_run(&w);
-		cr_assert_not_null(w.s.todo, "%zu", i);
+		cr_assert_not_null(w.s.links->todo, "%zu", i);
 		cr_expect_eq(world_opens(), 1, "%zu", i);
 		cr_expect_eq(world_deliver(&w, AGENT_SENT), 0, "%zu", i);
 		cr_expect_eq(world_count(&w, SPOOL_CORRUPT), i + 1);

@@ -1,4 +1,5 @@
 /* Peers that lie or die (I17, I18). */
+#include "queue-send/agents/own.h"
 #include "tests/unit/queue-send/world.h"
 
 #include "base/header.h"
@@ -202,10 +203,10 @@ Test(peers, todo_proc_that_says_what_it_may_not_loses_its_link)
 		    &(struct msg){
 			.type = MSG_MESSAGE, .u.MESSAGE = wrong[i] });
 		world_run(&w);
-		cr_assert_null(w.s.todo, "%zu", i);
+		cr_assert_null(w.s.links->todo, "%zu", i);
 		world_link_todo(&w);
 		world_run(&w);
-		cr_assert_not_null(w.s.todo);
+		cr_assert_not_null(w.s.links->todo);
 	}
 	/* More than it has credit for. */
 	for (i = 0; i <= MSG_PREP_WINDOW * 2; i++)
@@ -247,10 +248,10 @@ is_refused(const struct msg_MESSAGE *wrong, size_t i)
 	world_send(
 	    w.todo, &(struct msg){ .type = MSG_MESSAGE, .u.MESSAGE = *wrong });
 	world_run(&w);
-	cr_assert_null(w.s.todo, "%zu", i);
+	cr_assert_null(w.s.links->todo, "%zu", i);
 	world_link_todo(&w);
 	world_run(&w);
-	cr_assert_not_null(w.s.todo);
+	cr_assert_not_null(w.s.links->todo);
 }
 
 Test(peers, todo_proc_that_tells_what_no_file_has_loses_its_link)
@@ -287,7 +288,7 @@ Test(peers, todo_proc_that_tells_what_no_file_has_loses_its_link)
 	world_send(
 	    w.todo, &(struct msg){ .type = MSG_MESSAGE, .u.MESSAGE = right });
 	world_run(&w);
-	cr_assert_not_null(w.s.todo);
+	cr_assert_not_null(w.s.links->todo);
 }
 
 Test(peers, I17_todo_proc_that_dies_is_asked_again)

@@ -1,4 +1,5 @@
 /* P15, C7: a message that agents die of is put aside, and no other one. */
+#include "queue-send/agents/own.h"
 #include "tests/unit/queue-send/world.h"
 
 #include "base/io.h"
@@ -111,7 +112,7 @@ Test(poison, P15_C7_only_who_is_to_blame_is_put_aside)
 	for (i = 0; i < INNOCENT; i++)
 		cr_expect_eq(world_where(&w, good[i]), SPOOL_NDIRS);
 	cr_expect_eq(w.s.counters.delivered, INNOCENT, "each once");
-	deaths = w.s.agent_deaths;
+	deaths = w.s.links->agent_deaths;
 	cr_expect_leq(deaths, 2 * RETRY_POISON_BESIDE, "%u", deaths);
 	cr_expect_eq(w.s.active, 0);
 	world_end(&w);

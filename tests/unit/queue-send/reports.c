@@ -1,4 +1,5 @@
 /* Failures are reported to the sender, exactly once (docs/REPORTS.md). */
+#include "queue-send/reports/own.h"
 #include "tests/unit/queue-send/world.h"
 
 #include "queue-send/backlog/backlog.h"
@@ -379,7 +380,7 @@ Test(reports, D36_a_message_that_is_being_settled_waits_for_that)
 	world_run(&w);
 	cr_expect_eq(world_where(&w, inode), SPOOL_ACTIVE);
 	close(fd);
-	w.s.reports.not_before = 0;
+	w.s.reports->not_before = 0;
 	send_wake(&w.s);
 	world_run(&w);
 	cr_expect(reported("r0@d0.test"));

@@ -1,5 +1,6 @@
 /* A destination holds its share of the active queue; what comes for it beyond
  * that waits in deferred/, in order, and nothing looks at it. */
+#include "queue-send/agents/own.h"
 #include "tests/unit/queue-send/world.h"
 #include "queue-send/backlog/backlog.h"
 
@@ -365,7 +366,7 @@ ask_another_todo_proc(bool parked_first)
 	world_deliver(&w, AGENT_SENT);
 	before = w.nprepared;
 	cr_assert_gt(before, 0);
-	w.s.parked_turn = parked_first;
+	w.s.links->parked_turn = parked_first;
 	world_link_todo(&w);
 	world_run(&w);
 	cr_expect_eq(w.nprepared, 2 * before, "the same again");

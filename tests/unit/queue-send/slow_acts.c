@@ -1,5 +1,6 @@
 /* Acts of operators in threads, while the disk is slow: everything else goes
  * on, and the same message waits. */
+#include "queue-send/agents/own.h"
 #include "tests/unit/queue-send/slow.h"
 
 #include "queue-send/backlog/backlog.h"
@@ -94,7 +95,7 @@ Test(slow, D43_D22_an_offer_of_a_message_that_is_acted_on)
 		cr_expect_eq(world_where(&slow_w, inode), SPOOL_INCOMING);
 		cr_expect_null(messages_find(&slow_w.s.messages, inode));
 		slow_w.scans = 0;
-		slow_w.s.scan_at = 0;
+		slow_w.s.links->scan_at = 0;
 		if (fails)
 			world_fail(CALL_RENAME, EIO, 1);
 		slow_open(1);
@@ -120,7 +121,7 @@ Test(slow, D43_what_was_offered_is_offered_again_when_an_act_fails)
 	slow_act_waits(ACT_DELETE, inode);
 	cr_expect_null(messages_find(&slow_w.s.messages, inode));
 	slow_w.scans = 0;
-	slow_w.s.scan_at = 0;
+	slow_w.s.links->scan_at = 0;
 	world_fail(CALL_RENAME, ENOSPC, 1);
 	slow_open(1);
 	cr_expect_eq(world_answered(&running), -ENOSPC);

@@ -1,5 +1,6 @@
 /* The end of a queue while the disk is slow: threads move its mail, and the
  * loop goes on. */
+#include "queue-send/agents/own.h"
 #include "tests/unit/queue-send/slow.h"
 
 #include "queue-send/backlog/backlog.h"
@@ -139,7 +140,7 @@ Test(slow, D43_D22_the_end_is_over_while_a_file_moves)
 		cr_expect_null(messages_find(&slow_w.s.messages, inode),
 		    "an offer is passed over");
 		slow_w.scans = 0;
-		slow_w.s.scan_at = 0;
+		slow_w.s.links->scan_at = 0;
 		if (fails)
 			world_fail(CALL_RENAME, EIO, 1);
 		slow_open(1);

@@ -1,4 +1,5 @@
 /* Files that a walk finds to be moved or removed, while the disk is slow. */
+#include "queue-send/agents/own.h"
 #include "tests/unit/queue-send/slow.h"
 
 #include "queue-send/backlog/backlog.h"
@@ -183,7 +184,7 @@ Test(slow, D43_D22_an_offer_of_a_stray_that_comes_back)
 	world_run(&slow_w);
 	cr_expect_null(messages_find(&slow_w.s.messages, inode));
 	slow_w.scans = 0;
-	slow_w.s.scan_at = 0;
+	slow_w.s.links->scan_at = 0;
 	go_on();
 	cr_expect_eq(slow_w.scans, 1, "passed over, and asked for again");
 	(void)world_clear_incoming(&slow_w, &inode);

@@ -1,4 +1,5 @@
 /* The gate of the tests of a slow disk, and their start and end. */
+#include "queue-send/rules/own.h"
 #include "tests/unit/queue-send/slow.h"
 
 #include <criterion/criterion.h>
@@ -213,8 +214,8 @@ slow_add_rule(const char *recipient)
 		.uid = 7,
 		.pattern = { "", recipient, "", "" },
 		.reason = "a test" };
-	slow_w.s.rules.rows = row;
-	slow_w.s.rules.count = 1;
+	slow_w.s.rules->force.rows = row;
+	slow_w.s.rules->force.count = 1;
 }
 
 void

@@ -1,4 +1,5 @@
 /* Messages that wait go to another queue, each once. */
+#include "queue-send/backlog/own.h"
 #include "tests/unit/queue-send/world.h"
 
 #include "queue-send/backlog/backlog.h"
@@ -231,7 +232,7 @@ Test(spread, D41_a_message_that_moves_goes_when_it_has_moved)
 	cr_expect_eq(world_where(&w, inode), SPOOL_DEFERRED);
 	cr_expect_eq(go(inode, 2), 0);
 	cr_expect_eq(world_where(&there, inode), SPOOL_DEFERRED);
-	cr_expect_null(w.s.share.names.rbh_root, "no share is held");
+	cr_expect_null(w.s.share->names.rbh_root, "no share is held");
 }
 
 Test(spread, other_queues_that_cannot_take_it)

@@ -1,5 +1,6 @@
 /* What a disk refused is tried again every error_interval, and at once by a
  * reload and by a flush. */
+#include "queue-send/agents/own.h"
 #include "tests/unit/queue-send/world.h"
 
 #include "queue-send/operators/operators_door.h"
@@ -94,7 +95,7 @@ Test(try_again, D55_an_order_ends_the_wait_of_a_refused_move_in)
 		const uint64_t inode = refuse_in(EIO);
 		const uint32_t scans = w.scans;
 
-		w.s.scan_at = 0;
+		w.s.links->scan_at = 0;
 		orders[i]();
 		is_delivered(inode, scans);
 	}

@@ -1,4 +1,5 @@
 /* Reports that are not made now, and of attempts that something else ends. */
+#include "queue-send/reports/own.h"
 #include "tests/unit/queue-send/world.h"
 
 #include "base/io.h"
@@ -77,7 +78,7 @@ Test(untold, C9_reports_above_the_rate_go_later)
 	fail_all("d", 1);
 	cr_expect_eq(world_clear_incoming(&w, &report), 1);
 	/* An hour later. */
-	memset(w.s.reports.told.pairs, 0, sizeof(w.s.reports.told.pairs));
+	memset(w.s.reports->told.pairs, 0, sizeof(w.s.reports->told.pairs));
 	world_offer_again(&w, late);
 	cr_expect(world_has_report(&w, "r0@c0.test"));
 	cr_expect_eq(world_clear_incoming(&w, &report), 1);
@@ -175,7 +176,7 @@ Test(untold, D38_a_lock_that_stays_holds_up_one_report_for_a_while)
 	cr_assert_eq(prepared_lock(fd), 0);
 	cr_assert_eq(world_deliver(&w, AGENT_FAILED), 1);
 	for (i = 0; i < 200; i++) {
-		w.s.reports.not_before = 0;
+		w.s.reports->not_before = 0;
 		send_wake(&w.s);
 		world_run(&w);
 	}

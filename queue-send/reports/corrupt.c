@@ -1,6 +1,6 @@
 /* Senders of messages in corrupt/ are warned of a delay that only an operator
  * ends. */
-#include "queue-send/walks/walks.h"
+#include "queue-send/reports/own.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 #include "queue-send/disk/act_task.h"
-#include "queue-send/reports/reports.h"
+#include "queue-send/reports/own.h"
 #include "queue-send/reports/report_task.h"
 #include "queue-send/disk/work.h"
 #include "smtp/verp.h"
@@ -26,7 +26,7 @@ ended(void *send, struct sync_task *task)
 
 	report_task_count(s, t);
 	report_task_say_made(s, t);
-	s->reports.warns = false;
+	s->reports->warns = false;
 	if (t->task.error == 0 && t->left)
 		(void)tell_sender(
 		    s, &t->id, &(struct told_to){ t->uid, t->to });
@@ -41,7 +41,7 @@ tell_sender(struct send *s, const struct queue_id *id, const struct told_to *to)
 	const uint32_t limit = s->conf->report_rate_limit;
 	struct report_task *t;
 
-	if (told_is_above(&s->reports.told, to, limit, s->now)) {
+	if (told_is_above(&s->reports->told, to, limit, s->now)) {
 		reports_say_waits(id, to); /* the next walk asks again */
 		return false;
 	}
@@ -53,9 +53,9 @@ tell_sender(struct send *s, const struct queue_id *id, const struct told_to *to)
 	snprintf(t->sender, sizeof(t->sender), "%s", to->address);
 	snprintf(t->to, sizeof(t->to), "%s", to->address);
 	t->uid = to->uid;
-	s->reports.tasks++;
-	s->reports.warns = true;
-	told_count(&s->reports.told, to, limit, s->now);
+	s->reports->tasks++;
+	s->reports->warns = true;
+	told_count(&s->reports->told, to, limit, s->now);
 	disk_do(s, DISK_REPORT, &t->task);
 	return true;
 }
@@ -91,7 +91,7 @@ corrupt_asked(struct send *s, struct act_task *t, uint32_t *ret_running UNUSED)
 	if (t->task.error < 0 || t->sender.len == 0 ||
 	    verp_kind(t->sender.data, t->sender.len) == VERP_WANTED ||
 	    !tell_sender(s, &t->id, &to))
-		s->reports.warns = false;
+		s->reports->warns = false;
 	return 0;
 }
 
@@ -108,6 +108,12 @@ reports_found_corrupt(struct send *s, const struct walk_item *item)
 	    s, SPOOL_CORRUPT, item->file.inode, ask_corrupt, corrupt_asked);
 	if (t == NULL)
 		return;
-	s->reports.warns = true;
+	s->reports->warns = true;
 	(void)act_run(s, t);
+}
+
+bool
+reports_are_warning(const struct send *s)
+{
+	return s->reports->warns;
 }

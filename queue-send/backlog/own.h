@@ -1,0 +1,21 @@
+/* queue-send/backlog/own.h - the state of this floor, which no other folder
+ * includes. */
+#ifndef QUEUE_SEND_BACKLOG_OWN_H
+#define QUEUE_SEND_BACKLOG_OWN_H
+
+#include "queue-send/backlog/backlog.h"
+
+RB_HEAD(backlog_names, backlog);
+RB_HEAD(parking_loads, parking);
+TAILQ_HEAD(parking_resting, parking);
+
+/* Shares of the active queue (backlog/share.c). */
+struct share {
+	struct backlog_names names;
+	struct parking_loads ranks;
+	struct parking_resting resting; /* all for the same time: in order */
+	uint32_t generation;
+	usec_t said; /* log_due() */
+};
+
+#endif
