@@ -71,43 +71,17 @@ backlog_get(struct send *s, uint32_t transport, const char *name)
 	return b;
 }
 
-struct parking *
-backlog_get_parking(struct send *s, struct backlog *b)
-{
-	struct parking *t = b->parking;
-
-	if (t != NULL)
-		return t;
-	t = calloc(1, sizeof(*t));
-	if (t == NULL || due_backlog_add(&s->due, &t->due) < 0) {
-		free(t);
-		return NULL;
-	}
-	t->backlog = b;
-	b->parking = t;
-	return t;
-}
-
 void
 backlog_put(struct send *s, struct backlog *b)
 {
-	struct parking *t = b->parking;
-
-	if (t != NULL && t->due.nodes == 0) {
-		due_backlog_drop(&s->due, &t->due);
-		free(t);
-		b->parking = NULL;
-	}
-	if (b->held > 0 || b->claims > 0 || b->parking != NULL)
-		return;
-	backlog_free(s, b);
+	if (b->held == 0 && b->claims == 0 && b->due.nodes == 0)
+		backlog_free(s, b);
 }
 
 void
 backlog_free(struct send *s, struct backlog *b)
 {
 	RB_REMOVE(backlog_names, &s->share->names, b);
-	free(b->parking);
 	free(b);
 }
 
@@ -144,14 +118,13 @@ backlog_limit(const struct send *s)
 uint32_t
 backlog_load(const struct backlog *b)
 {
-	return b->held + (b->parking == NULL ? 0 : b->parking->due.nasked);
+	return b->held + b->due.nasked;
 }
 
 bool
 backlog_is_beyond(const struct send *s, const struct backlog *b)
 {
-	return (b->parking != NULL && b->parking->due.nwaiting > 0) ||
-	    backlog_load(b) >= backlog_limit(s);
+	return b->due.nwaiting > 0 || backlog_load(b) >= backlog_limit(s);
 }
 
 bool

@@ -32,40 +32,33 @@ struct hold_note;
  * of these has gone, backlog_put(). After a change of the routing table new
  * backlogs are of another generation, and messages that are parked in stale
  * ones are prepared again as fast as todo-proc can. */
+enum backlog_state {
+	BACKLOG_IDLE, /* nothing of it is parked */
+	BACKLOG_RANKED,
+	BACKLOG_RESTS,
+};
+
 struct backlog {
 	RB_ENTRY(backlog) by_name;
-	struct parking *parking; /* NULL: no deferred message knows it */
-	uint32_t held;           /* active messages */
+	struct due_backlog due; /* deferred messages that know it */
+	union {
+		RB_ENTRY(backlog) by_load;
+		TAILQ_ENTRY(backlog) resting;
+	};
+	usec_t ask_at; /* while it rests */
+	uint32_t load; /* rank: held and asked for */
+	enum backlog_state state;
+	uint32_t held; /* active messages */
 	uint32_t claims;
 	uint32_t transport, generation;
 	char name[]; /* as route_destination() makes it */
 };
 
-enum parking_state {
-	PARKING_IDLE, /* nothing of it is parked */
-	PARKING_RANKED,
-	PARKING_RESTS,
-};
-
-/* The deferred messages of a backlog. Apart, since most never have one. */
-struct parking {
-	struct backlog *backlog;
-	struct due_backlog due;
-	union {
-		RB_ENTRY(parking) by_load;
-		TAILQ_ENTRY(parking) resting;
-	};
-	usec_t ask_at; /* while it rests */
-	uint32_t load; /* rank: held and asked for */
-	enum parking_state state;
-};
 struct backlog *
 backlog_find(const struct send *s, uint32_t transport, const char *name);
 /* Found or made; NULL: -ENOMEM. */
 struct backlog *
 backlog_get(struct send *s, uint32_t transport, const char *name);
-/* The same of its parking. */
-struct parking *backlog_get_parking(struct send *s, struct backlog *b);
 /* Free what nothing refers to. */
 void backlog_put(struct send *s, struct backlog *b);
 /* Each of them; visit may free the one that it is given. */
@@ -95,7 +88,7 @@ bool backlog_is_dead(const struct send *s, const struct backlog *b);
  * Each message of the active queue is held by one destination at most: the only
  * one that it has, or, of several, one that it still has recipients for.
  *
- * Parkings are ranked by load, the least first, so that the first one alone
+ * Backlogs are ranked by load, the least first, so that the first one alone
  * says whether any may have a message more. Those of dead destinations rest in
  * between, so that their messages go on slowly: each is deferred without an
  * attempt, or given up when it is too old. */
@@ -122,7 +115,7 @@ void share_admit(struct send *s, struct message *m);
 /* From now on the message is held by that backlog, or by none. */
 void share_hold(struct send *s, struct message *m, struct backlog *b);
 /* The message was deferred: its node may know the backlog. */
-void share_remember(struct send *s, const struct message *m, struct due *d);
+void share_remember(const struct message *m, struct due *d);
 
 /* True: the message is due, its destination has its share or is dead, and it
  * was parked. */
@@ -136,7 +129,7 @@ usec_t share_next(const struct send *s);
 /* A node of it was dropped, or is not asked for any more. */
 void share_changed(struct send *s, struct backlog *b);
 void share_all_changed(struct send *s);
-struct backlog *share_backlog_of(const struct send *s, const struct due *d);
+struct backlog *share_backlog_of(const struct due *d);
 
 /* ---- claims.c ----
  *

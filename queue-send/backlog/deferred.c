@@ -63,7 +63,7 @@ deferred_add(struct send *s, const struct message *m, usec_t at_mono)
 		    ages_add(&s->ages, m->file.arrival_wall, s->now_wall);
 	d->owed = m->owed && (!m->tried || m->passed_over);
 	due_set_untried(&s->due, d, m->untried && !m->tried && !m->passed_over);
-	share_remember(s, m, d);
+	share_remember(m, d);
 }
 
 void
@@ -79,7 +79,7 @@ deferred_make_due(
     struct send *s, uint64_t inode, usec_t due_wall, bool was_held)
 {
 	struct due *d = due_find(&s->due, inode);
-	struct backlog *b = d == NULL ? NULL : share_backlog_of(s, d);
+	struct backlog *b = d == NULL ? NULL : share_backlog_of(d);
 	const usec_t at =
 	    due_wall > s->now_wall ? s->now + (due_wall - s->now_wall) : s->now;
 
@@ -101,7 +101,7 @@ deferred_forget(struct send *s, uint64_t inode)
 		return;
 	if (d->second != 0)
 		ages_remove(&s->ages, d->second, s->now_wall);
-	b = share_backlog_of(s, d);
+	b = share_backlog_of(d);
 	due_drop(&s->due, inode);
 	share_changed(s, b);
 }

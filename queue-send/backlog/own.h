@@ -6,14 +6,14 @@
 #include "queue-send/backlog/backlog.h"
 
 RB_HEAD(backlog_names, backlog);
-RB_HEAD(parking_loads, parking);
-TAILQ_HEAD(parking_resting, parking);
+RB_HEAD(backlog_loads, backlog);
+TAILQ_HEAD(backlog_resting, backlog);
 
 /* Shares of the active queue (backlog/share.c). */
 struct share {
 	struct backlog_names names;
-	struct parking_loads ranks;
-	struct parking_resting resting; /* all for the same time: in order */
+	struct backlog_loads ranks;
+	struct backlog_resting resting; /* all for the same time: in order */
 	uint32_t generation;
 	usec_t said; /* log_due() */
 };

@@ -16,56 +16,53 @@
 /* ---- ranks ---- */
 
 static int
-load_compare(const struct parking *a, const struct parking *b)
+load_compare(const struct backlog *a, const struct backlog *b)
 {
 	if (a->load != b->load)
 		return a->load < b->load ? -1 : 1;
-	return (a->due.number > b->due.number) -
-	    (a->due.number < b->due.number);
+	return ((uintptr_t)a > (uintptr_t)b) - ((uintptr_t)a < (uintptr_t)b);
 }
 
-TREE_GENERATE(parking_loads, parking, by_load, load_compare)
+TREE_GENERATE(backlog_loads, backlog, by_load, load_compare)
 
 static void
-take_out(struct send *s, struct parking *p)
+take_out(struct send *s, struct backlog *b)
 {
-	if (p->state == PARKING_RANKED)
-		RB_REMOVE(parking_loads, &s->share->ranks, p);
-	else if (p->state == PARKING_RESTS)
-		TAILQ_REMOVE(&s->share->resting, p, resting);
-	p->state = PARKING_IDLE;
-}
-
-static void
-rank(struct send *s, struct parking *p)
-{
-	take_out(s, p);
-	p->load =
-	    backlog_is_stale(s, p->backlog) ? 0 : backlog_load(p->backlog);
-	p->state = PARKING_RANKED;
-	RB_INSERT(parking_loads, &s->share->ranks, p);
+	if (b->state == BACKLOG_RANKED)
+		RB_REMOVE(backlog_loads, &s->share->ranks, b);
+	else if (b->state == BACKLOG_RESTS)
+		TAILQ_REMOVE(&s->share->resting, b, resting);
+	b->state = BACKLOG_IDLE;
 }
 
 static void
-rest(struct send *s, struct parking *p)
+rank(struct send *s, struct backlog *b)
 {
-	take_out(s, p);
-	p->ask_at = s->now + DEAD_PACE;
-	p->state = PARKING_RESTS;
-	TAILQ_INSERT_TAIL(&s->share->resting, p, resting);
+	take_out(s, b);
+	b->load = backlog_is_stale(s, b) ? 0 : backlog_load(b);
+	b->state = BACKLOG_RANKED;
+	RB_INSERT(backlog_loads, &s->share->ranks, b);
+}
+
+static void
+rest(struct send *s, struct backlog *b)
+{
+	take_out(s, b);
+	b->ask_at = s->now + DEAD_PACE;
+	b->state = BACKLOG_RESTS;
+	TAILQ_INSERT_TAIL(&s->share->resting, b, resting);
 }
 
 void
 share_changed(struct send *s, struct backlog *b)
 {
-	struct parking *p = b == NULL ? NULL : b->parking;
-
-	if (p != NULL && p->due.nwaiting == 0)
-		take_out(s, p);
-	else if (p != NULL && p->state != PARKING_RESTS)
-		rank(s, p);
-	if (b != NULL)
-		backlog_put(s, b);
+	if (b == NULL)
+		return;
+	if (b->due.nwaiting == 0)
+		take_out(s, b);
+	else if (b->state != BACKLOG_RESTS)
+		rank(s, b);
+	backlog_put(s, b);
 }
 
 void
@@ -75,15 +72,13 @@ share_all_changed(struct send *s)
 }
 
 struct backlog *
-share_backlog_of(const struct send *s, const struct due *d)
+share_backlog_of(const struct due *d)
 {
-	char *due = (char *)due_backlog_of(&s->due, d);
-	struct parking *p;
+	char *due = (char *)d->backlog;
 
-	if (due == NULL)
-		return NULL;
-	p = (struct parking *)(void *)(due - offsetof(struct parking, due));
-	return p->backlog;
+	return due == NULL
+	    ? NULL
+	    : (struct backlog *)(void *)(due - offsetof(struct backlog, due));
 }
 
 /* ---- parked messages ---- */
@@ -91,7 +86,7 @@ share_backlog_of(const struct send *s, const struct due *d)
 static void
 say_parked(struct send *s, const struct backlog *b)
 {
-	if (b->parking->due.nwaiting > 1 || backlog_is_stale(s, b) ||
+	if (b->due.nwaiting > 1 || backlog_is_stale(s, b) ||
 	    !log_due(s->now, SAY_EVERY, &s->share->said))
 		return;
 	log_info("destination=%s/%s has its share of the active queue, %u "
@@ -103,14 +98,10 @@ void
 share_park(struct send *s, struct backlog *b, uint64_t inode)
 {
 	struct due *d = due_find(&s->due, inode);
-	struct parking *p = d == NULL ? NULL : backlog_get_parking(s, b);
 
-	if (p == NULL) { /* no memory: later, or when the walk finds it */
-		if (d != NULL && d->asked)
-			share_unask(s, d, s->now + s->retry.minimal);
+	if (d == NULL) /* no memory: the walk finds it */
 		return;
-	}
-	due_set_backlog(&s->due, d, &p->due);
+	due_set_backlog(d, &b->due);
 	due_park(&s->due, d);
 	say_parked(s, b);
 	share_changed(s, b);
@@ -120,12 +111,12 @@ share_park(struct send *s, struct backlog *b, uint64_t inode)
 bool
 share_holds_back(struct send *s, struct due *d)
 {
-	struct backlog *b = share_backlog_of(s, d);
+	struct backlog *b = share_backlog_of(d);
 
 	if (b == NULL)
 		return false;
 	if (backlog_is_stale(s, b))
-		due_set_backlog(&s->due, d, NULL);
+		due_set_backlog(d, NULL);
 	else if (backlog_is_beyond(s, b) || backlog_is_dead(s, b)) {
 		share_park(s, b, d->inode);
 		return true;
@@ -137,36 +128,36 @@ share_holds_back(struct send *s, struct due *d)
 static void
 wake_resting(struct send *s)
 {
-	struct parking *p;
+	struct backlog *b;
 
-	while ((p = TAILQ_FIRST(&s->share->resting)) != NULL &&
-	    p->ask_at <= s->now)
-		rank(s, p);
+	while ((b = TAILQ_FIRST(&s->share->resting)) != NULL &&
+	    b->ask_at <= s->now)
+		rank(s, b);
 }
 
 struct due *
 share_ask(struct send *s)
 {
-	struct parking *p;
+	struct backlog *b;
 	struct due *d;
 
 	wake_resting(s);
-	p = RB_MIN(parking_loads, &s->share->ranks);
-	if (p == NULL || p->load >= backlog_limit(s))
+	b = RB_MIN(backlog_loads, &s->share->ranks);
+	if (b == NULL || b->load >= backlog_limit(s))
 		return NULL;
-	d = due_ask_backlog(&s->due, &p->due);
-	if (p->due.nwaiting > 0 && !backlog_is_stale(s, p->backlog) &&
-	    backlog_is_dead(s, p->backlog))
-		rest(s, p);
+	d = due_ask_backlog(&s->due, &b->due);
+	if (b->due.nwaiting > 0 && !backlog_is_stale(s, b) &&
+	    backlog_is_dead(s, b))
+		rest(s, b);
 	else
-		share_changed(s, p->backlog);
+		share_changed(s, b);
 	return d;
 }
 
 void
 share_unask(struct send *s, struct due *d, usec_t at)
 {
-	struct backlog *b = share_backlog_of(s, d);
+	struct backlog *b = share_backlog_of(d);
 
 	due_unask(&s->due, d, at);
 	share_changed(s, b);
@@ -175,18 +166,18 @@ share_unask(struct send *s, struct due *d, usec_t at)
 void
 share_flush(struct send *s)
 {
-	struct parking *p;
+	struct backlog *b;
 
-	while ((p = TAILQ_FIRST(&s->share->resting)) != NULL)
-		rank(s, p);
+	while ((b = TAILQ_FIRST(&s->share->resting)) != NULL)
+		rank(s, b);
 }
 
 usec_t
 share_next(const struct send *s)
 {
-	const struct parking *p = TAILQ_FIRST(&s->share->resting);
+	const struct backlog *b = TAILQ_FIRST(&s->share->resting);
 
-	return p == NULL ? USEC_NEVER : p->ask_at;
+	return b == NULL ? USEC_NEVER : b->ask_at;
 }
 
 /* ---- messages ---- */
@@ -249,7 +240,7 @@ static struct backlog *
 backlog_of_turn(struct send *s, const struct message *m)
 {
 	struct due *d = due_find(&s->due, m->inode);
-	struct backlog *b = d == NULL ? NULL : share_backlog_of(s, d);
+	struct backlog *b = d == NULL ? NULL : share_backlog_of(d);
 
 	if (b == NULL ||
 	    (m->list != LIST_OFFERED_DEFERRED &&
@@ -257,7 +248,7 @@ backlog_of_turn(struct send *s, const struct message *m)
 		return NULL;
 	if (!backlog_is_stale(s, b))
 		return b;
-	due_set_backlog(&s->due, d, NULL);
+	due_set_backlog(d, NULL);
 	share_changed(s, b);
 	return NULL;
 }
@@ -343,16 +334,13 @@ share_admit(struct send *s, struct message *m)
 }
 
 void
-share_remember(struct send *s, const struct message *m, struct due *d)
+share_remember(const struct message *m, struct due *d)
 {
 	struct backlog *b = m->backlog;
-	struct parking *p = NULL;
 
 	if (m->sole && b != NULL &&
-	    (b->parking != NULL || b->held >= REMEMBER_FROM))
-		p = backlog_get_parking(s, b);
-	if (p != NULL)
-		due_set_backlog(&s->due, d, &p->due);
+	    (b->due.nodes > 0 || b->held >= REMEMBER_FROM))
+		due_set_backlog(d, &b->due);
 }
 
 /* ---- begin, end ---- */

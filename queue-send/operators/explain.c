@@ -150,7 +150,7 @@ static void
 explain_parked(struct explanation *x, const struct due *d)
 {
 	const struct send *s = x->s;
-	const struct backlog *b = share_backlog_of(s, d);
+	const struct backlog *b = share_backlog_of(d);
 	char text[SITE_SIZE];
 	struct msg_EXPLAINED fact = { .situation = SITUATION_PARKED,
 		.used = backlog_load(b),
@@ -158,7 +158,7 @@ explain_parked(struct explanation *x, const struct due *d)
 		.site = site_text(s, b->transport, b->name, text) };
 	bool more;
 
-	fact.ahead = due_parked_before(&s->due, d, x->steps, &more);
+	fact.ahead = due_parked_before(d, x->steps, &more);
 	fact.more = more;
 	say(x, fact);
 	if (backlog_is_dead(s, b))

@@ -1,8 +1,5 @@
 #include "queue-send/state/due.h"
 
-#include <errno.h>
-#include <stdlib.h>
-
 static int
 inode_compare(const struct due *a, const struct due *b)
 {
@@ -23,13 +20,8 @@ TREE_GENERATE(due_times, due, by_time, time_compare)
 void
 due_init(struct due_queue *q)
 {
-	unsigned i;
-
 	*q = (struct due_queue){ 0 };
-	RB_INIT(&q->nodes);
-	RB_INIT(&q->asking);
-	for (i = 0; i < DUE_EPOCHS; i++)
-		RB_INIT(&q->times[i]);
+	slab_init(&q->slab, sizeof(struct due), NULL);
 }
 
 void
@@ -39,10 +31,9 @@ due_done(struct due_queue *q)
 
 	while ((d = RB_MIN(due_inodes, &q->nodes)) != NULL) {
 		RB_REMOVE(due_inodes, &q->nodes, d);
-		free(d);
+		slab_put(&q->slab, d);
 	}
-	free(q->numbers);
-	due_init(q);
+	slab_done(&q->slab);
 }
 
 struct due *
@@ -54,14 +45,19 @@ due_find(const struct due_queue *q, uint64_t inode)
 	return RB_FIND(due_inodes, &nodes, &key);
 }
 
-/* The first node of the n-th tree from the oldest, which is 1; the current one
- * is 0. */
 static struct due *
-first_of(const struct due_queue *q, unsigned n)
+due_first_of(const struct due_queue *q, uint32_t epoch)
 {
-	struct due_times times = q->times[(q->epoch + n) % DUE_EPOCHS];
+	struct due_times times = q->times[epoch % DUE_EPOCHS];
 
 	return RB_MIN(due_times, &times); /* which takes no const */
+}
+
+/* The first of those that a flush made due. */
+static struct due *
+due_first_flushed(const struct due_queue *q)
+{
+	return due_first_of(q, q->epoch + 1);
 }
 
 static void
@@ -72,16 +68,10 @@ wait_until(struct due_queue *q, struct due *d, usec_t at_mono)
 	RB_INSERT(due_times, &q->times[d->epoch], d);
 }
 
-struct due_backlog *
-due_backlog_of(const struct due_queue *q, const struct due *d)
-{
-	return d->backlog == 0 ? NULL : q->numbers[d->backlog].backlog;
-}
-
 static void
 stop_waiting(struct due_queue *q, struct due *d)
 {
-	struct due_backlog *b = due_backlog_of(q, d);
+	struct due_backlog *b = d->backlog;
 
 	if (d->asked) {
 		RB_REMOVE(due_times, &q->asking, d);
@@ -105,7 +95,7 @@ stop_waiting(struct due_queue *q, struct due *d)
 static struct due *
 ask(struct due_queue *q, struct due *d)
 {
-	struct due_backlog *b = due_backlog_of(q, d);
+	struct due_backlog *b = d->backlog;
 
 	RB_INSERT(due_times, &q->asking, d);
 	d->asked = true;
@@ -123,7 +113,7 @@ due_put(struct due_queue *q, uint64_t inode, usec_t at_mono)
 	if (d != NULL) {
 		stop_waiting(q, d);
 	} else {
-		d = calloc(1, sizeof(*d));
+		d = slab_get_zeroed(&q->slab);
 		if (d == NULL)
 			return NULL;
 		d->inode = inode;
@@ -168,31 +158,20 @@ due_drop(struct due_queue *q, uint64_t inode)
 	if (d == NULL)
 		return;
 	stop_waiting(q, d);
-	due_set_backlog(q, d, NULL);
+	due_set_backlog(d, NULL);
 	due_set_untried(q, d, false);
 	RB_REMOVE(due_inodes, &q->nodes, d);
 	q->count--;
-	free(d);
-}
-
-static struct due *
-first_flushed(const struct due_queue *q)
-{
-	struct due *d = NULL;
-	unsigned n;
-
-	for (n = 1; d == NULL && n < DUE_EPOCHS; n++)
-		d = first_of(q, n);
-	return d;
+	slab_put(&q->slab, d);
 }
 
 struct due *
 due_ask(struct due_queue *q, usec_t now)
 {
-	struct due *d = first_flushed(q);
+	struct due *d = due_first_flushed(q);
 
 	if (d == NULL) {
-		d = first_of(q, 0);
+		d = due_first_of(q, q->epoch);
 		if (d == NULL || d->at_mono > now)
 			return NULL;
 	}
@@ -228,7 +207,7 @@ due_ask_again(struct due_queue *q, struct due *d)
 void
 due_flush(struct due_queue *q)
 {
-	q->flush_waits = first_of(q, 1) != NULL;
+	q->flush_waits = due_first_flushed(q) != NULL;
 	if (!q->flush_waits)
 		q->epoch = (q->epoch + 1) % DUE_EPOCHS;
 }
@@ -238,68 +217,25 @@ due_next(const struct due_queue *q)
 {
 	const struct due *d;
 
-	if (first_flushed(q) != NULL)
+	if (due_first_flushed(q) != NULL)
 		return INT64_MIN;
-	d = first_of(q, 0);
+	d = due_first_of(q, q->epoch);
 	return d == NULL ? USEC_NEVER : d->at_mono;
 }
 
 /* ---- backlogs ---- */
 
-static int
-more_numbers(struct due_queue *q)
-{
-	uint32_t n = q->nnumbers < 16 ? 16 : q->nnumbers * 2, i;
-	struct due_number *more;
-
-	if (n > DUE_NUMBER_MAX + 1)
-		return -ENOMEM;
-	more = reallocarray(q->numbers, n, sizeof(*more));
-	if (more == NULL)
-		return -ENOMEM;
-	q->numbers = more;
-	for (i = n - 1; i >= q->nnumbers && i > 0; i--) {
-		more[i] = (struct due_number){ .next_free = q->free_number };
-		q->free_number = i;
-	}
-	q->nnumbers = n;
-	return 0;
-}
-
-int
-due_backlog_add(struct due_queue *q, struct due_backlog *b)
-{
-	int r = q->free_number == 0 ? more_numbers(q) : 0;
-
-	if (r < 0)
-		return r;
-	*b = (struct due_backlog){ .number = q->free_number };
-	RB_INIT(&b->waiting);
-	q->free_number = q->numbers[b->number].next_free;
-	q->numbers[b->number].backlog = b;
-	return 0;
-}
-
 void
-due_backlog_drop(struct due_queue *q, struct due_backlog *b)
+due_set_backlog(struct due *d, struct due_backlog *b)
 {
-	ASSERT(b->nodes == 0);
-	q->numbers[b->number] =
-	    (struct due_number){ .next_free = q->free_number };
-	q->free_number = b->number;
-}
-
-void
-due_set_backlog(struct due_queue *q, struct due *d, struct due_backlog *b)
-{
-	struct due_backlog *old = due_backlog_of(q, d);
+	struct due_backlog *old = d->backlog;
 
 	ASSERT(!d->parked);
 	if (old != NULL) {
 		old->nodes--;
 		old->nasked -= d->asked;
 	}
-	d->backlog = b == NULL ? 0 : b->number & DUE_NUMBER_MAX;
+	d->backlog = b;
 	if (b != NULL) {
 		b->nodes++;
 		b->nasked += d->asked;
@@ -309,7 +245,7 @@ due_set_backlog(struct due_queue *q, struct due *d, struct due_backlog *b)
 void
 due_park(struct due_queue *q, struct due *d)
 {
-	struct due_backlog *b = due_backlog_of(q, d);
+	struct due_backlog *b = d->backlog;
 
 	ASSERT(b != NULL);
 	stop_waiting(q, d);
@@ -331,10 +267,9 @@ due_ask_backlog(struct due_queue *q, struct due_backlog *b)
 }
 
 uint32_t
-due_parked_before(const struct due_queue *q, const struct due *d, uint32_t most,
-    bool *ret_more)
+due_parked_before(const struct due *d, uint32_t most, bool *ret_more)
 {
-	struct due_backlog *b = due_backlog_of(q, d);
+	struct due_backlog *b = d->backlog;
 	struct due *before;
 	uint32_t n = 0;
 

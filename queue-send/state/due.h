@@ -4,15 +4,16 @@
 #define QUEUE_SEND_STATE_DUE_H
 
 #include "base/base.h"
+#include "base/slab.h"
 
 #include <bsd/sys/tree.h>
 
-/* A small node for each deferred message, so that a million fit.
+/* A node of 96 bytes for each deferred message, so that a million fit.
  *
- * A node waits in a tree by due time: that of the current epoch, or one of the
- * epochs before it, whose nodes are due whatever the time. A flush begins the
- * next epoch, so it costs nothing per message. While nodes of all other epochs
- * wait it is put off until those of the oldest have been asked for. A node that
+ * A node waits in a tree by due time: that of the current epoch, or that of the
+ * epoch before it, whose nodes are due whatever the time. A flush begins the
+ * next epoch, so it costs nothing per message. While nodes of the epoch before
+ * wait it is put off until all of these have been asked for. A node that
  * was asked for (PREPARE) is in a tree of its own kind, until it is put back or
  * its message is taken.
  *
@@ -24,18 +25,17 @@
  * Nodes are keyed by inode. The code that removes a file drops its node, since
  * inode numbers are reused. */
 #define DUE_DEATHS_MAX 7u
-#define DUE_NUMBER_MAX 0x3fffffu /* of a backlog */
-#define DUE_EPOCHS     4
+#define DUE_EPOCHS     2
 
 struct due {
 	RB_ENTRY(due) by_inode;
 	RB_ENTRY(due) by_time; /* in a tree of the queue, or of its backlog */
 	uint64_t inode;
 	usec_t at_mono;
-	uint32_t second;       /* for ages_remove(), 0: it is not counted */
-	uint32_t backlog : 22; /* number of its backlog, 0: none is known */
-	uint32_t deaths : 3;   /* of agents that had the message */
-	uint32_t epoch : 2;    /* of the tree it is in */
+	struct due_backlog *backlog; /* NULL: none is known */
+	uint32_t second;     /* for ages_remove(), 0: it is not counted */
+	uint32_t deaths : 3; /* of agents that had the message */
+	uint32_t epoch : 1;  /* of the tree it is in */
 	uint32_t asked : 1;
 	uint32_t parked : 1;
 	uint32_t owed : 1; /* the message was on hold, and has not been tried */
@@ -46,25 +46,18 @@ struct due {
 RB_HEAD(due_inodes, due);
 RB_HEAD(due_times, due);
 
-/* The nodes of one destination; embedded in struct parking. */
+/* The nodes of one destination; all zero: none. */
 struct due_backlog {
 	struct due_times waiting; /* parked */
-	uint32_t number;          /* 0: not added */
 	uint32_t nodes;           /* that know it, in whatever state */
 	uint32_t nwaiting, nasked;
 };
 
-struct due_number {
-	struct due_backlog *backlog; /* NULL: free */
-	uint32_t next_free;
-};
-
 struct due_queue {
+	struct slab slab; /* of the nodes */
 	struct due_inodes nodes;
 	struct due_times times[DUE_EPOCHS], asking;
-	struct due_number *numbers; /* of backlogs, from 1 on */
-	uint32_t nnumbers, free_number;
-	uint32_t epoch;   /* nodes of the others are due */
+	uint32_t epoch;   /* nodes of the other one are due */
 	bool flush_waits; /* for a tree */
 	uint64_t count;   /* all nodes, asked and parked ones too */
 	uint64_t asked, parked;
@@ -98,22 +91,14 @@ void due_ask_again(struct due_queue *q, struct due *d);
 /* Everything that waits is due. */
 void due_flush(struct due_queue *q);
 
-/* The backlog gets its number: 0, or -ENOMEM. */
-int due_backlog_add(struct due_queue *q, struct due_backlog *b);
-/* With no node that knows it. */
-void due_backlog_drop(struct due_queue *q, struct due_backlog *b);
-/* NULL: not known. */
-struct due_backlog *
-due_backlog_of(const struct due_queue *q, const struct due *d);
 /* From now on the node knows this backlog, or none. Not while it is parked. */
-void due_set_backlog(struct due_queue *q, struct due *d, struct due_backlog *b);
+void due_set_backlog(struct due *d, struct due_backlog *b);
 /* Into its backlog, wherever it was. */
 void due_park(struct due_queue *q, struct due *d);
 /* The first of a backlog, marked as asked for; NULL: none waits. */
 struct due *due_ask_backlog(struct due_queue *q, struct due_backlog *b);
 /* How many stand before a parked node in its backlog, counted up to most. */
-uint32_t due_parked_before(const struct due_queue *q, const struct due *d,
-    uint32_t most, bool *ret_more);
+uint32_t due_parked_before(const struct due *d, uint32_t most, bool *ret_more);
 /* When the next node is due: a past time if one is; USEC_NEVER for none. */
 usec_t due_next(const struct due_queue *q);
 

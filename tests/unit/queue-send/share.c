@@ -46,7 +46,7 @@ nparked(const char *name)
 	const struct backlog *b = backlog_find(
 	    &w.s, (uint32_t)conf_transport_find(&w.conf, "discard"), name);
 
-	return b == NULL || b->parking == NULL ? 0 : b->parking->due.nwaiting;
+	return b == NULL ? 0 : b->due.nwaiting;
 }
 
 /* mutation: backlog_is_beyond() is always false. */
