@@ -268,6 +268,41 @@ act_move(const struct spool *sp, enum spool_act act, enum spool_dir dir,
 	return r;
 }
 
+/* A hold of a message on hold is a new reason, or a new end. */
+static bool
+act_may_be_done(const struct act_plan *p, enum spool_dir dir)
+{
+	return act_applies(p->what, dir) &&
+	    (p->what != ACT_HOLD || dir != SPOOL_HOLD ||
+		(p->note != NULL && hold_note_replaces(p->note)));
+}
+
+int
+act_do(const struct spool *sp, const struct act_plan *p, enum spool_dir dir,
+    const struct queue_id *id, int fd, enum spool_dir *ret_to)
+{
+	const usec_t due =
+	    p->due_wall > p->now_wall ? p->due_wall : p->now_wall;
+	struct hold_note_before before;
+	int r = act_may_be_done(p, dir) ? 0 : -EINVAL;
+
+	if (r == 0 && p->note != NULL)
+		r = hold_note_write(sp, id, p->note, &before);
+	if (r < 0)
+		return r;
+	if (p->passes_rules && dir == SPOOL_HOLD &&
+	    act_target(p->what, dir) == SPOOL_DEFERRED)
+		r = reason_add_release(sp, id, p->now_wall);
+	if (r == 0)
+		r = act_move(sp, p->what, dir, id->inode, fd, due, ret_to);
+	if (r < 0 && p->note != NULL)
+		hold_note_undo(sp, id->inode, &before);
+	/* A message that comes back to hold/ waits there for its operator. */
+	if (r == 0 && p->what == ACT_UNDELETE && *ret_to == SPOOL_HOLD)
+		hold_note_renew(sp, id, p->uid, p->now_wall);
+	return r;
+}
+
 /* ---- to another queue ---- */
 
 /* The place and the marks of a message settle its prepared messages, so that

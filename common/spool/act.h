@@ -10,7 +10,7 @@
 #ifndef SPOOL_ACT_H
 #define SPOOL_ACT_H
 
-#include "spool/spool.h"
+#include "spool/hold_note.h"
 
 /* Numbers are for ever: frames have them. */
 enum spool_act {
@@ -62,6 +62,21 @@ int act_find(const struct spool *sp, enum spool_dir first,
  * then. */
 int act_move(const struct spool *sp, enum spool_act act, enum spool_dir dir,
     uint64_t inode, int fd, usec_t now_wall, enum spool_dir *ret_to);
+/* An act of an operator on a message that act_find() has found. */
+struct act_plan {
+	enum spool_act what;
+	usec_t due_wall; /* of ACT_RELEASE and ACT_RETRY; a past time: now */
+	usec_t now_wall;
+	const struct hold_note *note; /* of ACT_HOLD; NULL: none */
+	uid_t uid;
+	bool
+	    passes_rules; /* rules of hold pass by a message that is released */
+};
+/* The note of a hold, or the mark for the rules; then act_move(). The note goes
+ * again when that fails. -EINVAL: the message lies elsewhere, or is on hold and
+ * the note has neither a reason nor an end; and as act_move(). */
+int act_do(const struct spool *sp, const struct act_plan *p, enum spool_dir dir,
+    const struct queue_id *id, int fd, enum spool_dir *ret_to);
 /* The day of a message in deleted/: may the day be over that ends then? The end
  * that a scan tells is the time of the file itself where defer/ has none, and
  * may lie further away than any end: act_end_day() looks. */

@@ -10,7 +10,6 @@
 #include "base/num.h"
 #include "base/text.h"
 #include "spool/hold_note.h"
-#include "spool/reason.h"
 
 #define WINDOW     128 /* acts without their answers */
 #define PAUSE_MSEC 20  /* between two looks */
@@ -92,34 +91,6 @@ ask_one(struct actor *a, enum spool_act act, const struct work *k)
 	return peer_act(&a->peer, &msg);
 }
 
-/* Under the lock: the note comes before the move. */
-static int
-note_hold(struct actor *a, enum spool_dir dir, const struct queue_id *id,
-    struct hold_note_before *ret_before)
-{
-	struct hold_note note = { .uid = a->uid,
-		.since_wall = clock_wall(),
-		.until_wall = hold_until(a),
-		.rule = a->t->options.rule_number };
-
-	snprintf(note.reason, sizeof(note.reason), "%s", hold_reason(a));
-	if (!act_applies(ACT_HOLD, dir) ||
-	    (dir == SPOOL_HOLD && !hold_note_replaces(&note)))
-		return -EINVAL;
-	return hold_note_write(&a->sp, id, &note, ret_before);
-}
-
-/* Rules pass by what an operator moves out of hold/. */
-static int
-note_release(struct actor *a, enum spool_act act, enum spool_dir dir,
-    const struct queue_id *id)
-{
-	return a->ruled && dir == SPOOL_HOLD &&
-		act_target(act, dir) == SPOOL_DEFERRED
-	    ? reason_add_release(&a->sp, id, clock_wall())
-	    : 0;
-}
-
 /* Up to WINDOW acts are on their way, and half of them go together: each call
  * of either side is for many. */
 static int
@@ -170,26 +141,26 @@ spread_one(struct actor *a, const struct work *k, enum spool_dir dir, int fd)
 static int
 move_one(struct actor *a, enum spool_act act, const struct work *k)
 {
-	struct hold_note_before before;
-	enum spool_dir dir, to = SPOOL_DELETED;
-	int r = 0, noted = -1,
-	    fd = act_find(&a->sp, act_source(act), &k->target->id, &dir);
+	const usec_t now = clock_wall();
+	struct hold_note note = { .uid = a->uid,
+		.since_wall = now,
+		.until_wall = hold_until(a),
+		.rule = a->t->options.rule_number };
+	const struct act_plan plan = { .what = act,
+		.due_wall = k->due_wall,
+		.now_wall = now,
+		.note = act == ACT_HOLD ? &note : NULL,
+		.uid = a->uid,
+		.passes_rules = a->ruled };
+	enum spool_dir dir, to;
+	int r, fd = act_find(&a->sp, act_source(act), &k->target->id, &dir);
 
 	if (fd < 0)
 		return fd;
-	if (act == ACT_HOLD)
-		r = noted = note_hold(a, dir, &k->target->id, &before);
-	if (r == 0)
-		r = note_release(a, act, dir, &k->target->id);
-	if (r == 0 && act == ACT_SPREAD)
-		r = spread_one(a, k, dir, fd);
-	else if (r == 0)
-		r = act_move(&a->sp, act, dir, k->target->id.inode, fd,
-		    k->due_wall > 0 ? k->due_wall : clock_wall(), &to);
-	if (r < 0 && noted == 0)
-		hold_note_undo(&a->sp, k->target->id.inode, &before);
-	if (r == 0 && act == ACT_UNDELETE && to == SPOOL_HOLD)
-		hold_note_renew(&a->sp, &k->target->id, a->uid, clock_wall());
+	snprintf(note.reason, sizeof(note.reason), "%s", hold_reason(a));
+	r = act == ACT_SPREAD
+	    ? spread_one(a, k, dir, fd)
+	    : act_do(&a->sp, &plan, dir, &k->target->id, fd, &to);
 	io_close(&fd);
 	return r;
 }

@@ -14,43 +14,6 @@
 
 /* ---- on disk ---- */
 
-/* A hold of a message on hold is a new reason, or a new end. */
-static bool
-may_be_done(const struct act_task *t)
-{
-	return act_applies(t->what, t->dir) &&
-	    (t->what != ACT_HOLD || t->dir != SPOOL_HOLD ||
-		(t->has_note && hold_note_replaces(&t->note)));
-}
-
-/* The note is before the act: by whom, why, until when. */
-static int
-move(struct act_task *t)
-{
-	const usec_t due =
-	    t->due_wall > t->now_wall ? t->due_wall : t->now_wall;
-	struct hold_note_before before;
-	int r = 0;
-
-	if (t->dir == SPOOL_ACTIVE) /* the walk brings it back to incoming/ */
-		return -EAGAIN;
-	if (!may_be_done(t))
-		return -EINVAL;
-	if (t->has_note)
-		r = hold_note_write(t->sp, &t->id, &t->note, &before);
-	if (r < 0)
-		return r;
-	if (t->passes_rules && t->dir == SPOOL_HOLD &&
-	    act_target(t->what, t->dir) == SPOOL_DEFERRED)
-		r = reason_add_release(t->sp, &t->id, t->now_wall);
-	if (r == 0)
-		r = act_move(
-		    t->sp, t->what, t->dir, t->id.inode, t->fd, due, &t->went);
-	if (r < 0 && t->has_note)
-		hold_note_undo(t->sp, t->id.inode, &before);
-	return r;
-}
-
 /* The loop reads it again for the line of an acceptance, from memory then. */
 static void
 read_ahead(const struct act_task *t)
@@ -67,33 +30,32 @@ read_ahead(const struct act_task *t)
 	buf_done(&sender);
 }
 
-/* A message that comes back to hold/ waits there for its operator. */
-static void
-renew(const struct act_task *t)
-{
-	if (t->what == ACT_UNDELETE && t->went == SPOOL_HOLD)
-		hold_note_renew(t->sp, &t->id, t->note.uid, t->now_wall);
-}
-
 static int
 find(struct act_task *t)
 {
 	t->fd = act_find(t->sp, act_source(t->what), &t->id, &t->dir);
-	return t->fd < 0 ? t->fd : 0;
+	if (t->fd < 0)
+		return t->fd;
+	/* The walk of active/ brings a stray back to incoming/. */
+	return t->dir == SPOOL_ACTIVE ? -EAGAIN : 0;
 }
 
 int
 act_task_file(struct act_task *t)
 {
+	const struct act_plan plan = { .what = t->what,
+		.due_wall = t->due_wall,
+		.now_wall = t->now_wall,
+		.note = t->has_note ? &t->note : NULL,
+		.uid = t->note.uid,
+		.passes_rules = t->passes_rules };
 	int r = find(t);
 
 	if (r == 0)
-		r = move(t);
-	if (r < 0)
-		return r;
-	renew(t);
-	read_ahead(t);
-	return 0;
+		r = act_do(t->sp, &plan, t->dir, &t->id, t->fd, &t->went);
+	if (r == 0)
+		read_ahead(t);
+	return r;
 }
 
 int
@@ -127,12 +89,9 @@ act_task_spread(struct act_task *t)
 {
 	int r = find(t);
 
-	/* The walk of active/ brings a stray back to incoming/. */
 	if (r == 0)
-		r = t->dir == SPOOL_ACTIVE
-		    ? -EAGAIN
-		    : act_spread(t->sp, other_queue_spool(t->to), t->dir,
-			  t->id.inode, t->fd);
+		r = act_spread(t->sp, other_queue_spool(t->to), t->dir,
+		    t->id.inode, t->fd);
 	if (r == 0)
 		read_ahead(t);
 	return r;
@@ -208,40 +167,19 @@ act_task_hand_over(struct act_task *t)
 	return r;
 }
 
-/* -ENOENT: another message has the name, or it has another note, since the walk
- * has looked. */
-static int
-is_over(const struct act_task *t)
-{
-	const struct queue_id *id = &t->id;
-	struct queue_file file;
-	struct hold_note note;
-	int r = queue_file_read(t->fd, &file);
-
-	if (r == 0 &&
-	    (file.arrival_wall != id->arrival_wall || file.nonce != id->nonce ||
-		file.queue != id->queue))
-		r = -ENOENT;
-	if (r == 0)
-		r = hold_note_read(t->sp, id, &note);
-	if (r < 0)
-		return r;
-	return note.until_wall > 0 && note.until_wall <= t->now_wall ? 0
-								     : -ENOENT;
-}
-
-/* An operator may be taking back marks of failure. */
+/* -ENOENT: the message has left hold/, or has another note, since the walk has
+ * looked. */
 int
 act_task_release(struct act_task *t)
 {
-	int r;
+	struct hold_note note;
+	int r = find(t);
 
-	t->fd = spool_open_file(t->sp, SPOOL_HOLD, t->id.inode, O_RDONLY);
-	if (t->fd < 0)
-		return t->fd;
-	r = prepared_lock(t->fd);
 	if (r == 0)
-		r = is_over(t);
+		r = t->dir == SPOOL_HOLD ? hold_note_read(t->sp, &t->id, &note)
+					 : -ENOENT;
+	if (r == 0 && (note.until_wall == 0 || note.until_wall > t->now_wall))
+		r = -ENOENT;
 	return r < 0 ? r
 		     : act_move(t->sp, ACT_RELEASE, SPOOL_HOLD, t->id.inode,
 			   t->fd, t->now_wall, &t->went);

@@ -80,6 +80,7 @@ acts_found_held(struct send *s, const struct walk_item *item)
 		acts_hold_ends(s, item->until_wall);
 	if (t == NULL)
 		return;
+	t->what = ACT_RELEASE;
 	t->id = item->id;
 	(void)act_run(s, t);
 }
