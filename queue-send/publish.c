@@ -104,7 +104,7 @@ static void
 fill_counters(struct send *s, struct queue_page *page)
 {
 	const struct send_counters *c = &s->counters;
-	const struct todo_counts *t = &s->todo_counts;
+	const struct msg_COUNTS *t = &s->todo_counts;
 
 	page->accepted = c->accepted;
 	page->delivered = c->delivered;

@@ -205,17 +205,7 @@ offers_on_counts(struct send *s, const struct msg_COUNTS *f)
 {
 	if (f->corrupt != s->todo_counts.corrupt)
 		s->walks[WALK_CORRUPT].wanted = true;
-	s->todo_counts = (struct todo_counts){
-		.rings = f->rings,
-		.rings_bad = f->rings_bad,
-		.rings_stale = f->rings_stale,
-		.found_by_scan = f->found_by_scan,
-		.lost_rings = f->lost_rings,
-		.maildrop = f->maildrop,
-		.incoming = f->incoming,
-		.corrupt = f->corrupt,
-		.scan_only = f->scan_only,
-	};
+	s->todo_counts = *f;
 	s->pub.changed = true;
 	send_wake(s);
 	return 0;

@@ -1,4 +1,4 @@
-#include "queue-send/operators/operators.h"
+#include "queue-send/operators/own.h"
 
 #include <errno.h>
 #include <event2/event.h>
@@ -11,13 +11,69 @@
 #include "log/log.h"
 #include "queue-send/backlog/backlog.h"
 #include "queue-send/operators/explain.h"
-#include "queue-send/operators/operators_door.h"
 #include "queue-send/rules/rules.h"
 #include "queue-send/schedule/schedule.h"
 
 /* For one connection, before the next one in line comes. */
 #define FRAMES_AT_ONCE 16
 #define TIME_AT_ONCE   (USEC_PER_MSEC / 4)
+
+/* ---- who is served next ---- */
+
+static void operators_join_line(struct operator* o)
+{
+	if (o->waits)
+		return;
+	o->waits = true;
+	TAILQ_INSERT_TAIL(&o->send->operators->line, o, in_line);
+}
+
+static void operators_leave_line(struct operator* o)
+{
+	if (o->waits)
+		TAILQ_REMOVE(&o->send->operators->line, o, in_line);
+	o->waits = false;
+}
+
+static void operators_call(struct operator* o)
+{
+	operators_join_line(o);
+	event_active(o->send->operators->idle, EV_TIMEOUT, 0);
+	send_wake(o->send);
+}
+
+static bool
+operators_is_busy(const struct operator* o)
+{
+	return o->nreplies >= ACTS_AT_ONCE;
+}
+
+static void operators_hold_up(struct operator* o)
+{
+	if (!operators_is_busy(o))
+		return;
+	o->held_up = true;
+	wire_pause(o->wire, true);
+}
+
+/* An act that ends within its frame has held up nothing yet. */
+void operators_go_on(struct operator* o)
+{
+	if (!o->held_up || operators_is_busy(o))
+		return;
+	o->held_up = false;
+	operators_call(o);
+}
+
+struct operator* operators_find(struct send *s, uint64_t number)
+{
+	struct operators *all = s->operators;
+	struct operator* o = all == NULL ? NULL : TAILQ_FIRST(&all->list);
+
+	while (o != NULL && o->number != number)
+		o = TAILQ_NEXT(o, link);
+	return o;
+}
 
 /* ---- peers ---- */
 
@@ -29,7 +85,6 @@ static void drop(struct operator* o)
 	operators_trace_end(o);
 	operators_leave_line(o);
 	wire_free(&o->wire);
-	TAILQ_REMOVE(&all->list, o, link);
 	all->count--;
 	all->askers -= o->may_act ? 0 : 1;
 	send_wake(o->send); /* spreads that wait go, too */
@@ -38,7 +93,7 @@ static void drop(struct operator* o)
 		return;
 	}
 	o->gone = true;
-	TAILQ_INSERT_TAIL(&all->gone, o, link);
+	o->held_up = false;
 }
 
 static void
@@ -283,7 +338,6 @@ open_all(struct send *s)
 	if (all != NULL) {
 		TAILQ_INIT(&all->list);
 		TAILQ_INIT(&all->line);
-		TAILQ_INIT(&all->gone);
 		quota_init(&s->acts.quota, s->now);
 		all->idle = idle_new(s);
 		r = all->idle == NULL ? -ENOMEM : door_open(&all->door, s);
@@ -354,9 +408,10 @@ operators_done(struct send *s)
 	if (all == NULL)
 		return;
 	while ((o = TAILQ_FIRST(&all->list)) != NULL)
-		drop(o);
-	while ((o = TAILQ_FIRST(&all->gone)) != NULL)
-		operators_free(o);
+		if (o->gone)
+			operators_free(o);
+		else
+			drop(o);
 	door_close(&all->door, s);
 	s->operators = NULL;
 	free_all(all);

@@ -1,8 +1,8 @@
 /* queue-send/operators/operators.h - acts of an operator on messages
  * (docs/QCTL.md).
  *
- *	operators.c   connections, their frames and log (operators_door.h)
- *	operators_acts.c  frames that act (operators_door.h)
+ *	operators.c   connections, their frames and log (own.h)
+ *	operators_acts.c  frames that act (own.h)
  *	acts.c        one act on one message, wherever it is
  *	spread.c      a message that waits goes to another queue
  */

@@ -1,4 +1,4 @@
-#include "queue-send/operators/operators_door.h"
+#include "queue-send/operators/own.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -54,8 +54,7 @@ say_acts(struct operator* o, bool interrupted)
 
 void operators_free(struct operator* o)
 {
-	if (o->gone)
-		TAILQ_REMOVE(&o->send->operators->gone, o, link);
+	TAILQ_REMOVE(&o->send->operators->list, o, link);
 	say_acts(o, true);
 	spread_end(o->send, &o->spread);
 	free(o->words);
@@ -82,6 +81,16 @@ send_answer(struct operator* o, const struct act_reply *reply)
 	/* A peer that does not read waits in vain: `closed' comes. */
 	if (!o->gone)
 		(void)wire_send(o->wire, &msg, -1);
+}
+
+/* An answer that counts no message. */
+static void
+reply(struct operator* o, uint64_t serial, int error, uint32_t number)
+{
+	const struct msg msg = { .type = MSG_ACTED,
+		.u.ACTED = { serial, error, number } };
+
+	(void)wire_send(o->wire, &msg, -1);
 }
 
 /* In the order of the acts, whichever ends first. */
@@ -149,8 +158,6 @@ answer_act(
 {
 	struct operator* o = operators_find(s, by->operator);
 
-	if (o == NULL)
-		o = operators_find_gone(s, by->operator);
 	if (o == NULL) {
 		spread_end(s,
 		    &(struct spread){
@@ -170,13 +177,28 @@ answer_act(
 
 /* ---- acts ---- */
 
+/* Frames of several types name a message by these fields. */
+#define ID_OF(f)            \
+	((struct queue_id){ \
+	    (f)->arrival_wall, (f)->nonce, (f)->queue, (f)->inode })
+
+/* error: of the frame itself, which is refused then. */
 static void
-order(struct operator* o, uint64_t serial, struct act_order *a)
+order(struct operator* o, uint64_t serial, struct queue_id id,
+    struct act_order a, int error)
 {
-	a->spread = &o->spread;
-	a->by = (struct act_asker){ answer_act, o->number, promise(o, serial),
-		a->what, o->uid };
-	acts_do(o->send, a);
+	o->act = a.what;
+	if (error == 0 && id.inode == 0)
+		error = -EINVAL;
+	if (error < 0) {
+		answer(o, serial, error, 0);
+		return;
+	}
+	a.id = &id;
+	a.spread = &o->spread;
+	a.by = (struct act_asker){ answer_act, o->number, promise(o, serial),
+		a.what, o->uid };
+	acts_do(o->send, &a);
 }
 
 /* One frame, and all that is deferred. */
@@ -186,65 +208,54 @@ retry_all(struct operator* o, uint64_t serial)
 	const uint64_t count = o->send->due.count;
 	const uint32_t slot = promise(o, serial);
 
+	o->act = ACT_RETRY;
 	o->replies[slot % ACTS_AT_ONCE].messages = count;
 	acts_flush(o->send);
 	keep_promise(o, slot, 0, (uint32_t)count);
 }
 
-static void
-take_act(struct operator* o, const struct msg_ACT *f, usec_t due_wall)
+void
+operators_act(struct operator* o, const struct msg *msg)
 {
-	const struct queue_id id = { f->arrival_wall, f->nonce, f->queue,
-		f->inode };
-	struct act_order a = {
-		.what = (enum spool_act)f->act, .id = &id, .due_wall = due_wall
-	};
+	const struct msg_ACT *f = &msg->u.ACT;
+	const struct hold_note note = { .uid = o->uid,
+		.since_wall = o->send->now_wall };
+	const struct act_order a = { .what = (enum spool_act)f->act,
+		.note = f->act == ACT_HOLD ? &note : NULL };
+	const bool right =
+	    f->act >= ACT_HOLD && f->act < NACTS && f->act != ACT_SPREAD;
 
-	o->act = f->act;
 	if (f->act == ACT_RETRY && f->inode == 0)
 		retry_all(o, f->serial);
-	else if (f->act < ACT_HOLD || f->act >= NACTS || f->act == ACT_SPREAD ||
-	    f->inode == 0)
-		answer(o, f->serial, -EINVAL, 0);
 	else
-		order(o, f->serial, &a);
+		order(o, f->serial, ID_OF(f), a, right ? 0 : -EINVAL);
 }
 
-static void
-hold(struct operator* o, uint64_t serial, const struct queue_id *id,
-    const struct hold_note *note)
+void
+operators_act_at(struct operator* o, const struct msg *msg)
 {
-	struct act_order a = { .what = ACT_HOLD, .id = id, .note = note };
+	const struct msg_ACT_AT *f = &msg->u.ACT_AT;
+	const struct act_order a = { .what = (enum spool_act)f->act,
+		.due_wall = f->due_wall };
+	const bool right = f->due_wall > 0 &&
+	    (f->act == ACT_RELEASE || f->act == ACT_RELEASE_ALL ||
+		f->act == ACT_RETRY);
 
-	o->act = ACT_HOLD;
-	if (id->inode == 0)
-		answer(o, serial, -EINVAL, 0);
-	else
-		order(o, serial, &a);
-}
-
-static void
-take_hold(struct operator* o, const struct msg_ACT *f, usec_t until_wall,
-    const char *reason, size_t len)
-{
-	const struct queue_id id = { f->arrival_wall, f->nonce, f->queue,
-		until_wall < 0 ? 0 : f->inode };
-	struct hold_note note = { .uid = o->uid,
-		.since_wall = o->send->now_wall,
-		.until_wall = until_wall };
-
-	snprintf(note.reason, sizeof(note.reason), "%.*s", (int)len, reason);
-	hold(o, f->serial, &id, &note);
+	order(o, f->serial, ID_OF(f), a, right ? 0 : -EINVAL);
 }
 
 void
 operators_hold_for(struct operator* o, const struct msg *msg)
 {
 	const struct msg_ACT_HOLD_FOR *f = &msg->u.ACT_HOLD_FOR;
-	const struct msg_ACT act = { f->serial, ACT_HOLD, f->arrival_wall,
-		f->nonce, f->queue, f->inode };
+	struct hold_note note = { .uid = o->uid,
+		.since_wall = o->send->now_wall,
+		.until_wall = f->until_wall };
+	const struct act_order a = { .what = ACT_HOLD, .note = &note };
 
-	take_hold(o, &act, f->until_wall, f->reason.data, f->reason.len);
+	snprintf(note.reason, sizeof(note.reason), "%.*s", (int)f->reason.len,
+	    f->reason.data);
+	order(o, f->serial, ID_OF(f), a, f->until_wall < 0 ? -EINVAL : 0);
 }
 
 /* The reason and the end are those of the rule. */
@@ -252,55 +263,19 @@ void
 operators_hold_rule(struct operator* o, const struct msg *msg)
 {
 	const struct msg_ACT_HOLD_RULE *f = &msg->u.ACT_HOLD_RULE;
-	const struct queue_id id = { f->arrival_wall, f->nonce, f->queue,
-		f->inode };
 	struct hold_note note;
-	int r = rules_note(o->send, f->rule, &note);
+	const struct act_order a = { .what = ACT_HOLD, .note = &note };
 
-	o->act = ACT_HOLD;
-	if (r < 0)
-		answer(o, f->serial, r, 0);
-	else
-		hold(o, f->serial, &id, &note);
-}
-
-void
-operators_act_at(struct operator* o, const struct msg *msg)
-{
-	const struct msg_ACT_AT *f = &msg->u.ACT_AT;
-	const struct msg_ACT act = { f->serial, f->act, f->arrival_wall,
-		f->nonce, f->queue, f->inode };
-
-	if ((f->act != ACT_RELEASE && f->act != ACT_RELEASE_ALL &&
-		f->act != ACT_RETRY) ||
-	    f->inode == 0 || f->due_wall <= 0)
-		answer(o, f->serial, -EINVAL, 0);
-	else
-		take_act(o, &act, f->due_wall);
-}
-
-void
-operators_act(struct operator* o, const struct msg *msg)
-{
-	if (msg->u.ACT.act == ACT_HOLD)
-		take_hold(o, &msg->u.ACT, 0, "", 0);
-	else
-		take_act(o, &msg->u.ACT, 0);
+	order(o, f->serial, ID_OF(f), a, rules_note(o->send, f->rule, &note));
 }
 
 void
 operators_act_to(struct operator* o, const struct msg *msg)
 {
 	const struct msg_ACT_TO *f = &msg->u.ACT_TO;
-	const struct queue_id id = { f->arrival_wall, f->nonce, f->queue,
-		f->inode };
-	struct act_order a = { .what = ACT_SPREAD, .id = &id, .to = f->to };
+	const struct act_order a = { .what = ACT_SPREAD, .to = f->to };
 
-	o->act = ACT_SPREAD;
-	if (f->inode == 0)
-		answer(o, f->serial, -EINVAL, 0);
-	else
-		order(o, f->serial, &a);
+	order(o, f->serial, ID_OF(f), a, 0);
 }
 
 /* No act on a message, and nothing for the log. */
@@ -308,10 +283,7 @@ void
 operators_came(struct operator* o, const struct msg *msg)
 {
 	deferred_rescan(o->send);
-	(void)wire_send(o->wire,
-	    &(struct msg){ .type = MSG_ACTED,
-		.u.ACTED = { .serial = msg->u.ACT_CAME.serial } },
-	    -1);
+	reply(o, msg->u.ACT_CAME.serial, 0, 0);
 }
 
 /* The words come before the acts, so that the log has them whatever happens to
@@ -329,4 +301,55 @@ operators_act_end(struct operator* o, const struct msg *msg)
 	if (o->nreplies == 0)
 		say_acts(o, false);
 	spread_end(o->send, &o->spread);
+}
+
+/* ---- rules of hold ---- */
+
+/* The connection may have ended meanwhile. */
+static void
+answer_rules(
+    struct send *s, const struct rules_asker *by, int error, uint32_t number)
+{
+	struct operator* o = operators_find(s, by->operator);
+
+	if (o != NULL && !o->gone)
+		reply(o, by->serial, error, number);
+}
+
+static struct rules_asker
+asker_of(const struct operator* o, uint64_t serial)
+{
+	return (struct rules_asker){ answer_rules, o->number, serial, o->uid };
+}
+
+void
+operators_rule_add(struct operator* o, const struct msg *msg)
+{
+	const struct msg_RULE_ADD *f = &msg->u.RULE_ADD;
+	const struct rules_asker by = asker_of(o, f->serial);
+	int r = rules_add(o->send, &by, f);
+
+	if (r < 0)
+		reply(o, f->serial, r, 0);
+}
+
+void
+operators_rule_drop(struct operator* o, const struct msg *msg)
+{
+	const struct msg_RULE_DROP *f = &msg->u.RULE_DROP;
+	const struct rules_asker by = asker_of(o, f->serial);
+	int r = rules_drop(o->send, &by, f->rule);
+
+	if (r < 0)
+		reply(o, f->serial, r, 0);
+}
+
+void
+operators_rules_read(struct operator* o, const struct msg *msg)
+{
+	const struct rules_asker by = asker_of(o, msg->u.RULES_READ.serial);
+	int r = rules_read(o->send, &by);
+
+	if (r < 0)
+		reply(o, by.serial, r, 0);
 }

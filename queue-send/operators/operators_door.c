@@ -1,4 +1,4 @@
-#include "queue-send/operators/operators_door.h"
+#include "queue-send/operators/own.h"
 
 #include <errno.h>
 #include <event2/event.h>

@@ -1,6 +1,6 @@
 /* Dialogues of deliver-smtp that operators follow. A line that an operator does
  * not read in time is left out and counted: a trace never delays mail. */
-#include "queue-send/operators/operators_door.h"
+#include "queue-send/operators/own.h"
 
 #include <errno.h>
 #include <stdio.h>

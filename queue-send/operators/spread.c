@@ -4,7 +4,7 @@
 
 #include "base/io.h"
 #include "queue-send/backlog/backlog.h"
-#include "queue-send/operators/operators_door.h"
+#include "queue-send/operators/own.h"
 #include "queue-send/message/path.h"
 #include "queue-send/operators/operators.h"
 
@@ -148,8 +148,9 @@ static bool
 is_nobodys(struct send *s, const struct act_task *t)
 {
 	const uint64_t number = t->by.operator;
+	const struct operator* o = operators_find(s, number);
 
-	return number > 0 && operators_find(s, number) == NULL;
+	return number > 0 && (o == NULL || o->gone);
 }
 
 static bool

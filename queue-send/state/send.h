@@ -57,13 +57,6 @@ struct send_counters {
 	uint64_t bytes_delivered;
 };
 
-/* The last COUNTS of todo-proc. */
-struct todo_counts {
-	uint64_t rings, rings_bad, rings_stale, found_by_scan, lost_rings;
-	uint64_t maildrop, incoming, corrupt;
-	uint32_t scan_only;
-};
-
 /* A walk of one directory, a bounded number of steps a turn; one at a time. */
 struct walk {
 	bool running, wanted;
@@ -284,7 +277,7 @@ struct send {
 	/* control.h: the page */
 	struct publisher pub;
 	struct send_counters counters;
-	struct todo_counts todo_counts;
+	struct msg_COUNTS todo_counts; /* the last of todo-proc */
 	struct ages ages;
 	struct rate rate_in, rate_out;
 

@@ -1,7 +1,7 @@
 /* The door of operators: places, idle connections, no descriptor left. */
 #include "tests/unit/queue-send/world.h"
 
-#include "queue-send/operators/operators_door.h"
+#include "queue-send/operators/own.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>

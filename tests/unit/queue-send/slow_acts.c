@@ -4,7 +4,7 @@
 #include "tests/unit/queue-send/slow.h"
 
 #include "queue-send/backlog/backlog.h"
-#include "queue-send/operators/operators_door.h"
+#include "queue-send/operators/own.h"
 #include "queue-send/agents/agents.h"
 #include "queue-send/message/path.h"
 #include "spool/reason.h"

@@ -1,7 +1,7 @@
 /* Operators, a stop and the end of a queue, while the disk is slow. */
 #include "tests/unit/queue-send/slow.h"
 
-#include "queue-send/operators/operators_door.h"
+#include "queue-send/operators/own.h"
 #include "queue-send/message/path.h"
 #include "queue-send/evacuation/evacuation.h"
 #include "tests/unit/descriptors.h"
@@ -119,7 +119,7 @@ Test(slow, D43_A3_answers_keep_their_order_and_other_acts_go_on)
 }
 
 /* A bounded number of one operator is under way, and all have their answers.
- * mutation: queue-send/operators/operators_line.c: operators_is_busy() knows no
+ * mutation: queue-send/operators/operators.c: operators_is_busy() knows no
  * bound, operators_go_on() calls nobody. */
 Test(slow, D43_A9_an_operator_waits_for_answers)
 {

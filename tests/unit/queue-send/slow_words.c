@@ -2,7 +2,7 @@
 #include "tests/unit/queue-send/slow.h"
 
 #include "log/log.h"
-#include "queue-send/operators/operators_door.h"
+#include "queue-send/operators/own.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -110,7 +110,7 @@ Test(words, D43_A3_an_act_ends_without_its_operator)
 	close(fd);
 	world_run(&slow_w);
 	cr_expect_eq(slow_w.s.operators->count, 0);
-	gone = TAILQ_FIRST(&slow_w.s.operators->gone);
+	gone = TAILQ_FIRST(&slow_w.s.operators->list);
 	cr_assert_not_null(gone);
 	cr_expect_str_eq(gone->words, "delete ALL");
 	slow_open(1);
@@ -118,7 +118,7 @@ Test(words, D43_A3_an_act_ends_without_its_operator)
 		event_base_loop(slow_w.s.base, EVLOOP_ONCE);
 	cr_expect_eq(world_where(&slow_w, ids[0].inode), SPOOL_DELETED);
 	cr_expect_eq(world_where(&slow_w, ids[1].inode), SPOOL_DELETED);
-	cr_expect(TAILQ_EMPTY(&slow_w.s.operators->gone));
+	cr_expect(TAILQ_EMPTY(&slow_w.s.operators->list));
 	end_log("delete 2 messages (delete ALL, interrupted)");
 	operators_done(&slow_w.s);
 }

@@ -3,7 +3,7 @@
 #include "tests/unit/queue-send/world.h"
 
 #include "queue-send/backlog/backlog.h"
-#include "queue-send/operators/operators_door.h"
+#include "queue-send/operators/own.h"
 #include "queue-send/agents/agents.h"
 #include "spool/prepared.h"
 #include "spool/reason.h"

@@ -3,7 +3,7 @@
 #include "queue-send/agents/own.h"
 #include "tests/unit/queue-send/world.h"
 
-#include "queue-send/operators/operators_door.h"
+#include "queue-send/operators/own.h"
 #include "queue-send/message/path.h"
 #include "queue-send/backlog/backlog.h"
 

@@ -1,18 +1,17 @@
-/* queue-send/operators/operators_door.h - where operators come in: the socket
- * operate in lock/, who may connect, how many, and for how long without a word.
+/* queue-send/operators/own.h - the state of this floor, which no other folder
+ * includes. Operators come in by the socket operate in lock/: the door says
+ * who may connect, how many, and for how long without a word.
  *
  *	operators_door.c   listens, asks the kernel who calls; admits or refuses
  *	operators.c        connections that were admitted, and their frames
- *	operators_line.c   which of them is served next, and which waits
  *	operators_acts.c   frames that act on messages, their answers, the log
- *	operators_rules.c  frames about rules of hold, answered by a thread
  *	operators_trace.c  dialogues of deliver-smtp that operators follow
  *
  * A refusal is ACTED with serial 0: -EPERM, -EUSERS (no place), -ETIME (idle,
  * and the place was needed), -ENOMEM. Never waits, and never ends the process.
  */
-#ifndef QUEUE_SEND_OPERATORS_OPERATORS_DOOR_H
-#define QUEUE_SEND_OPERATORS_OPERATORS_DOOR_H
+#ifndef QUEUE_SEND_OPERATORS_OWN_H
+#define QUEUE_SEND_OPERATORS_OWN_H
 
 #include "ipc/wire.h"
 #include "queue-send/operators/operators.h"
@@ -83,7 +82,6 @@ struct operators {
 	uint64_t last;          /* number of an operator */
 	struct operator_list list;
 	struct operator_list line; /* in the order in which they are served */
-	struct operator_list gone; /* operators whose acts go on, for the log */
 	struct event *idle;        /* the loop would sleep */
 	usec_t paid_at;            /* the loop's time is paid for up to here */
 	usec_t began_at;           /* with the one that is served */
@@ -112,22 +110,10 @@ int operators_welcome(struct send *s, int fd, const struct caller *who);
  * may not act. */
 bool operators_end_idle(struct send *s, bool askers);
 
-/* ---- operators_line.c ---- */
-
-void operators_join_line(struct operator* o);
-void operators_leave_line(struct operator* o);
-/* Frames have come, or may be taken again: it joins the line, and is served. */
-void operators_call(struct operator* o);
-/* Behind a frame: are as many acts under way as may be? The next frames wait
- * for them then. */
-void operators_hold_up(struct operator* o);
-bool operators_is_busy(const struct operator* o);
-/* Some have ended. */
+/* Some acts of an operator have ended. */
 void operators_go_on(struct operator* o);
-/* NULL: its connection has ended. */
+/* NULL: its connection has ended, and so have its acts. */
 struct operator* operators_find(struct send *s, uint64_t number);
-/* The same of one whose connection has ended while acts were under way. */
-struct operator* operators_find_gone(struct send *s, uint64_t number);
 
 /* ---- operators_acts.c: frames that act on messages ---- */
 
@@ -142,7 +128,7 @@ void operators_act_end(struct operator* o, const struct msg *msg);
  * ACT_END followed. Answers of acts that are under way go nowhere. */
 void operators_free(struct operator* o);
 
-/* ---- operators_rules.c: frames about rules of hold ---- */
+/* About rules of hold; a thread answers. */
 
 void operators_rule_add(struct operator* o, const struct msg *msg);
 void operators_rule_drop(struct operator* o, const struct msg *msg);
