@@ -9,48 +9,31 @@
 _Static_assert(ROUTE_DESTINATION_MAX == SITE_NAME_MAX, "a name fits both");
 
 int
-backlog_compare(const struct backlog *b, uint32_t transport, const char *name)
+backlog_compare(const struct backlog *a, const struct backlog *b)
 {
-	if (b->transport != transport)
-		return b->transport < transport ? -1 : 1;
-	return strcmp(b->name, name);
-}
-
-/* The key of a search; names are only compared. */
-struct backlog_key {
-	uint32_t generation, transport;
-	const char *name;
-};
-
-static int
-key_compare(const struct backlog_key *key, const struct backlog *b)
-{
-	if (key->generation != b->generation)
-		return key->generation < b->generation ? -1 : 1;
-	return -backlog_compare(b, key->transport, key->name);
+	if (a->transport != b->transport)
+		return a->transport < b->transport ? -1 : 1;
+	return strcmp(a->name, b->name);
 }
 
 static int
 name_compare(const struct backlog *a, const struct backlog *b)
 {
-	const struct backlog_key key = { a->generation, a->transport, a->name };
-
-	return key_compare(&key, b);
+	if (a->generation != b->generation)
+		return a->generation < b->generation ? -1 : 1;
+	return backlog_compare(a, b);
 }
 
 TREE_GENERATE(backlog_names, backlog, by_name, name_compare)
 
 struct backlog *
-backlog_find(const struct send *s, uint32_t transport, const char *name)
+backlog_find(struct send *s, uint32_t transport, const char *name)
 {
-	const struct backlog_key key = { s->share->generation, transport,
-		name };
-	struct backlog *b = s->share->names.rbh_root;
-	int r;
+	struct backlog key = { .generation = s->share->generation,
+		.transport = transport,
+		.name = name };
 
-	while (b != NULL && (r = key_compare(&key, b)) != 0)
-		b = r < 0 ? RB_LEFT(b, by_name) : RB_RIGHT(b, by_name);
-	return b;
+	return RB_FIND(backlog_names, &s->share->names, &key);
 }
 
 struct backlog *
@@ -61,12 +44,12 @@ backlog_get(struct send *s, uint32_t transport, const char *name)
 
 	if (b != NULL)
 		return b;
-	b = calloc(1, offsetof(struct backlog, name) + size);
+	b = calloc(1, sizeof(*b) + size);
 	if (b == NULL)
 		return NULL;
 	b->transport = transport;
 	b->generation = s->share->generation;
-	memcpy(b->name, name, size);
+	b->name = memcpy(b->text, name, size);
 	RB_INSERT(backlog_names, &s->share->names, b);
 	return b;
 }

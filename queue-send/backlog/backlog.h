@@ -51,11 +51,12 @@ struct backlog {
 	uint32_t held; /* active messages */
 	uint32_t claims;
 	uint32_t transport, generation;
-	char name[]; /* as route_destination() makes it */
+	const char *name; /* as route_destination() makes it; in text */
+	char text[];
 };
 
 struct backlog *
-backlog_find(const struct send *s, uint32_t transport, const char *name);
+backlog_find(struct send *s, uint32_t transport, const char *name);
 /* Found or made; NULL: -ENOMEM. */
 struct backlog *
 backlog_get(struct send *s, uint32_t transport, const char *name);
@@ -67,8 +68,7 @@ backlog_each(struct send *s, void (*visit)(struct send *s, struct backlog *b));
 /* With nothing that refers to it but deferred messages. */
 void backlog_free(struct send *s, struct backlog *b);
 /* By destination, in any generation, as strcmp(). */
-int
-backlog_compare(const struct backlog *b, uint32_t transport, const char *name);
+int backlog_compare(const struct backlog *a, const struct backlog *b);
 
 /* Is it of another routing table? */
 bool backlog_is_stale(const struct send *s, const struct backlog *b);

@@ -9,22 +9,18 @@
 static int
 claim_compare(const struct claim *a, const struct claim *b)
 {
-	return backlog_compare(
-	    a->backlog, b->backlog->transport, b->backlog->name);
+	return backlog_compare(a->backlog, b->backlog);
 }
 
 TREE_GENERATE(claims, claim, link, claim_compare)
 
 static struct claim *
-find(const struct message *m, uint32_t transport, const char *name)
+claim_find(struct message *m, uint32_t transport, const char *name)
 {
-	struct claim *c = m->claims.rbh_root;
-	int r;
+	struct backlog backlog = { .transport = transport, .name = name };
+	struct claim key = { .backlog = &backlog };
 
-	while (c != NULL &&
-	    (r = backlog_compare(c->backlog, transport, name)) != 0)
-		c = r > 0 ? RB_LEFT(c, link) : RB_RIGHT(c, link);
-	return c;
+	return RB_FIND(claims, &m->claims, &key);
 }
 
 static struct claim *
@@ -52,7 +48,7 @@ claims_add(struct send *s, struct message *m, uint32_t transport,
 
 	if (m->sole || route_destination(nexthop, address, name) < 0)
 		return 0;
-	c = find(m, transport, name);
+	c = claim_find(m, transport, name);
 	if (c == NULL)
 		c = make(s, m, transport, name);
 	if (c == NULL)
@@ -80,7 +76,7 @@ claims_end(struct send *s, struct message *m, const struct sched_entry *e)
 
 	if (m->sole || route_destination(e->destination, NULL, name) < 0)
 		return;
-	c = find(m, e->transport, name);
+	c = claim_find(m, e->transport, name);
 	if (c == NULL)
 		return;
 	c->left -= e->nrcpts < c->left ? e->nrcpts : c->left;
@@ -112,7 +108,7 @@ claims_move(struct send *s, struct message *m, const struct sched_entry *e,
 		return 0;
 	if (m->sole)
 		return move_sole(s, m, e->transport, name);
-	c = find(m, e->transport, name);
+	c = claim_find(m, e->transport, name);
 	if (c == NULL)
 		c = make(s, m, e->transport, name);
 	if (c == NULL)
@@ -142,7 +138,8 @@ claims_settle(struct send *s, struct message *m, bool may_leave)
 	struct backlog *b;
 
 	if (first == NULL ||
-	    (held != NULL && find(m, held->transport, held->name) != NULL))
+	    (held != NULL &&
+		claim_find(m, held->transport, held->name) != NULL))
 		return false;
 	b = with_room(s, m);
 	share_hold(s, m, b == NULL ? first->backlog : b);

@@ -41,20 +41,11 @@ rollup_forget_all(struct send *s)
 }
 
 static struct rolled *
-find(struct send *s, uint32_t transport, const char *nexthop)
+rolled_find(struct send *s, uint32_t transport, const char *nexthop)
 {
-	struct rolled *x = s->schedule->rollup.tree.rbh_root;
-	int r;
+	struct rolled key = { .transport = transport, .nexthop = nexthop };
 
-	while (x != NULL) {
-		r = transport == x->transport
-		    ? strcasecmp(nexthop, x->nexthop)
-		    : (transport > x->transport ? 1 : -1);
-		if (r == 0)
-			break;
-		x = r < 0 ? RB_LEFT(x, link) : RB_RIGHT(x, link);
-	}
-	return x;
+	return RB_FIND(rolled_tree, &s->schedule->rollup.tree, &key);
 }
 
 const struct rolled *
@@ -64,7 +55,7 @@ rollup_find(struct send *s, uint32_t transport, const char *nexthop)
 
 	if (s->schedule->rollup.count == 0)
 		return NULL;
-	x = find(s, transport, nexthop);
+	x = rolled_find(s, transport, nexthop);
 	if (x == NULL)
 		return NULL;
 	if (s->now >= x->until) {
@@ -95,7 +86,7 @@ void
 rollup_note(struct send *s, uint32_t transport, const char *nexthop,
     const char *site, uint32_t seconds)
 {
-	struct rolled *x = find(s, transport, nexthop);
+	struct rolled *x = rolled_find(s, transport, nexthop);
 
 	if (x != NULL)
 		drop(s, x);

@@ -15,21 +15,17 @@ struct dead_site {
 	RB_ENTRY(dead_site) by_time;
 	usec_t until;
 	uint32_t transport;
-	char name[];
+	const char *name; /* in text */
+	char text[];
 };
-
-static int
-key_compare(uint32_t transport, const char *name, const struct dead_site *b)
-{
-	int r = (transport > b->transport) - (transport < b->transport);
-
-	return r != 0 ? r : strcasecmp(name, b->name);
-}
 
 static int
 name_compare(const struct dead_site *a, const struct dead_site *b)
 {
-	return key_compare(a->transport, a->name, b);
+	const int r =
+	    (a->transport > b->transport) - (a->transport < b->transport);
+
+	return r != 0 ? r : strcasecmp(a->name, b->name);
 }
 
 static int
@@ -46,18 +42,11 @@ TREE_GENERATE(dead_times, dead_site, by_time, time_compare)
 /* ---- the dead ---- */
 
 static struct dead_site *
-dead_find(const struct schedule_log *w, uint32_t transport, const char *name)
+dead_find(struct schedule_log *w, uint32_t transport, const char *name)
 {
-	struct dead_site *d = RB_ROOT(&w->names);
+	struct dead_site key = { .transport = transport, .name = name };
 
-	while (d != NULL) {
-		int r = key_compare(transport, name, d);
-
-		if (r == 0)
-			break;
-		d = r < 0 ? RB_LEFT(d, by_name) : RB_RIGHT(d, by_name);
-	}
-	return d;
+	return RB_FIND(dead_names, &w->names, &key);
 }
 
 static void
@@ -84,7 +73,7 @@ dead_add(
 		return;
 	d->until = until;
 	d->transport = transport;
-	memcpy(d->name, name, size);
+	d->name = memcpy(d->text, name, size);
 	RB_INSERT(dead_names, &w->names, d);
 	RB_INSERT(dead_times, &w->times, d);
 	w->count++;

@@ -15,72 +15,70 @@ second_of(usec_t wall)
 				   : (uint32_t)second;
 }
 
-static uint32_t
-minute_of(uint32_t second)
-{
-	return second / 60;
-}
+struct ages_ring {
+	uint32_t *slots, size;
+	uint32_t unit; /* seconds of a slot */
+};
 
-static uint32_t
-hour_of(uint32_t second)
+/* What leaves the last ring is older. */
+#define RINGS 3
+
+static struct ages_ring
+ages_ring(struct ages *a, int i)
 {
-	return second / 3600;
+	const struct ages_ring rings[RINGS] = {
+		{ a->seconds, AGES_SECONDS, 1 },
+		{ a->minutes, AGES_MINUTES, 60 },
+		{ a->hours, AGES_HOURS, 3600 },
+	};
+
+	return rings[i];
 }
 
 /* A slot is used again for a later time, and emptied before. */
 static void
-move_ring(uint32_t *ring, uint32_t size, uint32_t from, uint32_t to)
+ages_ring_move(struct ages *a, int i, uint32_t to)
 {
-	if (to - from >= size) {
-		memset(ring, 0, size * sizeof(*ring));
-		return;
-	}
-	while (from < to)
-		ring[++from % size] = 0;
-}
+	const struct ages_ring r = ages_ring(a, i);
+	uint32_t steps = to / r.unit - a->second / r.unit;
 
-static void
-move_hours(struct ages *a, uint32_t hour, uint32_t to)
-{
-	uint32_t steps = to - hour > AGES_HOURS ? AGES_HOURS : to - hour;
+	for (steps = steps > r.size ? r.size : steps; steps > 0; steps--) {
+		uint32_t *slot = &r.slots[(to / r.unit - steps + 1) % r.size];
 
-	while (steps-- > 0) {
-		uint32_t *slot = &a->hours[(to - steps) % AGES_HOURS];
-
-		a->older += *slot;
+		a->older += i == RINGS - 1 ? *slot : 0;
 		*slot = 0;
 	}
 }
 
 /* A clock that goes back changes nothing. */
 static void
-move_on(struct ages *a, usec_t now_wall)
+ages_move(struct ages *a, usec_t now_wall)
 {
-	uint32_t to = second_of(now_wall);
+	const uint32_t to = second_of(now_wall);
+	int i;
 
 	if (to <= a->second)
 		return;
-	move_hours(a, hour_of(a->second), hour_of(to));
-	move_ring(
-	    a->minutes, AGES_MINUTES, minute_of(a->second), minute_of(to));
-	move_ring(a->seconds, AGES_SECONDS, a->second, to);
+	for (i = 0; i < RINGS; i++)
+		ages_ring_move(a, i, to);
 	a->second = to;
 }
 
 static void
 count(struct ages *a, uint32_t second, int change)
 {
-	const uint32_t minute = minute_of(second), hour = hour_of(second);
+	int i;
 
 	a->count += (uint64_t)(int64_t)change;
-	if (hour_of(a->second) - hour >= AGES_HOURS)
-		a->older += (uint64_t)(int64_t)change;
-	else
-		a->hours[hour % AGES_HOURS] += (uint32_t)change;
-	if (minute_of(a->second) - minute < AGES_MINUTES)
-		a->minutes[minute % AGES_MINUTES] += (uint32_t)change;
-	if (a->second - second < AGES_SECONDS)
-		a->seconds[second % AGES_SECONDS] += (uint32_t)change;
+	for (i = 0; i < RINGS; i++) {
+		const struct ages_ring r = ages_ring(a, i);
+		const uint32_t at = second / r.unit;
+
+		if (a->second / r.unit - at < r.size)
+			r.slots[at % r.size] += (uint32_t)change;
+		else if (i == RINGS - 1)
+			a->older += (uint64_t)(int64_t)change;
+	}
 }
 
 uint32_t
@@ -88,7 +86,7 @@ ages_add(struct ages *a, usec_t arrival_wall, usec_t now_wall)
 {
 	uint32_t second = second_of(arrival_wall);
 
-	move_on(a, now_wall);
+	ages_move(a, now_wall);
 	if (second > a->second)
 		second = a->second;
 	count(a, second, 1);
@@ -98,7 +96,7 @@ ages_add(struct ages *a, usec_t arrival_wall, usec_t now_wall)
 void
 ages_remove(struct ages *a, uint32_t second, usec_t now_wall)
 {
-	move_on(a, now_wall);
+	ages_move(a, now_wall);
 	count(a, second, -1);
 }
 
@@ -133,7 +131,7 @@ first_of(const uint32_t *ring, uint32_t size, uint32_t from, uint32_t now)
 static usec_t
 oldest(const struct ages *a)
 {
-	const uint32_t hour = hour_of(a->second);
+	const uint32_t hour = a->second / 3600;
 	uint32_t first = hour < AGES_HOURS ? 0 : hour - AGES_HOURS + 1;
 	uint32_t minute, second;
 
@@ -142,8 +140,7 @@ oldest(const struct ages *a)
 	while (
 	    a->older == 0 && first < hour && a->hours[first % AGES_HOURS] == 0)
 		first++;
-	minute = first_of(
-	    a->minutes, AGES_MINUTES, first * 60, minute_of(a->second));
+	minute = first_of(a->minutes, AGES_MINUTES, first * 60, a->second / 60);
 	second = first_of(a->seconds, AGES_SECONDS, minute * 60, a->second);
 	return (usec_t)second * USEC_PER_SEC;
 }
@@ -155,8 +152,8 @@ ages_read(struct ages *a, usec_t now_wall, uint64_t ret_age[PAGE_AGES],
 	uint32_t age, minute;
 	uint64_t known = 0;
 
-	move_on(a, now_wall);
-	minute = minute_of(a->second);
+	ages_move(a, now_wall);
+	minute = a->second / 60;
 	memset(ret_age, 0, PAGE_AGES * sizeof(*ret_age));
 	for (age = 0; age < AGES_MINUTES && age <= minute; age++) {
 		const uint32_t n = a->minutes[(minute - age) % AGES_MINUTES];

@@ -52,21 +52,22 @@ retry_is_poison(uint32_t deaths, bool alone)
 	return deaths >= (alone ? RETRY_POISON_DEATHS : RETRY_POISON_BESIDE);
 }
 
+static usec_t
+shortest_lifetime(const struct retry_params *p)
+{
+	return p->lifetime_null < p->lifetime ? p->lifetime_null : p->lifetime;
+}
+
 usec_t
 retry_grace(const struct retry_params *p)
 {
-	usec_t shortest =
-	    p->lifetime_null < p->lifetime ? p->lifetime_null : p->lifetime;
-
-	return shortest < RETRY_GRACE ? shortest : RETRY_GRACE;
+	return clamp(shortest_lifetime(p), 0, RETRY_GRACE);
 }
 
 usec_t
 retry_believed_gap(const struct retry_params *p)
 {
-	return (p->lifetime_null < p->lifetime ? p->lifetime_null
-					       : p->lifetime) /
-	    5;
+	return shortest_lifetime(p) / 5;
 }
 
 bool
