@@ -77,6 +77,9 @@ delivery_destination(struct send *s, uint32_t transport, const char *nexthop);
  * come no further than that (enum agent_stage). */
 void delivery_cancel(struct send *s, const struct message *m, uint8_t stage);
 struct delivery *delivery_find(struct send *s, uint64_t id);
+/* A delivery of which the agent may speak; NULL: it has none of that number. */
+struct delivery *
+delivery_of(struct send *s, const struct agent_link *agent, uint64_t id);
 /* The delivery is over: its entry goes back, and d is freed. why: with
  * SITE_FAILED and SITE_DOUBTED, "DSN TEXT". */
 void delivery_end(struct send *s, struct delivery *d, enum site_result result,

@@ -24,6 +24,14 @@ delivery_find(struct send *s, uint64_t id)
 	return RB_FIND(delivery_tree, &s->links->deliveries, &key);
 }
 
+struct delivery *
+delivery_of(struct send *s, const struct agent_link *agent, uint64_t id)
+{
+	struct delivery *d = delivery_find(s, id);
+
+	return d == NULL || d->agent != agent || d->closing ? NULL : d;
+}
+
 bool
 delivery_is_of(const struct send *s, const struct message *m)
 {

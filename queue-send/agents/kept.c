@@ -259,10 +259,10 @@ close_first(struct delivery *d)
 int
 kept_on_kept(struct send *s, struct agent_link *agent, const struct msg_KEPT *f)
 {
-	struct delivery *d = delivery_find(s, f->job);
+	struct delivery *d = delivery_of(s, agent, f->job);
 	struct kept *k;
 
-	if (d == NULL || d->agent != agent || !d->may_keep || d->closing)
+	if (d == NULL || !d->may_keep)
 		return -EBADMSG;
 	replies_defer_rest(s, d, "4.0.0", "the agent gave no result", false);
 	k = is_in_use(s, d->entry->transport) ? add(s, d) : NULL;

@@ -96,12 +96,10 @@ int
 replies_on_passed_on(
     struct send *s, struct agent_link *agent, const struct msg_PASSED_ON *f)
 {
-	struct delivery *d = delivery_find(s, f->job);
+	struct delivery *d = delivery_of(s, agent, f->job);
 	struct delivery_rcpt *rcpt;
 
-	if (d == NULL || d->agent != agent || d->closing)
-		return -EBADMSG;
-	rcpt = find_rcpt(d, f->rcpt);
+	rcpt = d == NULL ? NULL : find_rcpt(d, f->rcpt);
 	if (rcpt == NULL || rcpt->reported)
 		return -EBADMSG;
 	rcpt->passed_on = true;
@@ -112,9 +110,9 @@ int
 replies_on_greeted(
     struct send *s, struct agent_link *agent, const struct msg_GREETED *f)
 {
-	struct delivery *d = delivery_find(s, f->job);
+	struct delivery *d = delivery_of(s, agent, f->job);
 
-	if (d == NULL || d->agent != agent || d->closing || d->greeted)
+	if (d == NULL || d->greeted)
 		return -EBADMSG;
 	d->greeted = true;
 	ungreeted_greeted(s, d->entry);
@@ -127,12 +125,11 @@ replies_on_result(
 {
 	char dsn[AGENT_DSN_MAX + 1], relay[AGENT_RELAY_MAX + 1],
 	    text[AGENT_TEXT_MAX + 1];
-	struct delivery *d = delivery_find(s, f->job);
+	struct delivery *d = delivery_of(s, agent, f->job);
 	struct delivery_rcpt *rcpt;
 	struct report report;
 
-	if (d == NULL || d->agent != agent || d->closing ||
-	    f->outcome >= AGENT_NOUTCOMES)
+	if (d == NULL || f->outcome >= AGENT_NOUTCOMES)
 		return -EBADMSG;
 	rcpt = find_rcpt(d, f->rcpt);
 	if (rcpt == NULL || rcpt->reported ||
@@ -190,10 +187,9 @@ replies_on_done(
 {
 	char dsn[AGENT_DSN_MAX + 1], text[AGENT_TEXT_MAX + 1];
 	char why[sizeof(dsn) + sizeof(text)];
-	struct delivery *d = delivery_find(s, f->job);
+	struct delivery *d = delivery_of(s, agent, f->job);
 
-	if (d == NULL || d->agent != agent || d->closing ||
-	    f->site >= AGENT_SITE_NENDS ||
+	if (d == NULL || f->site >= AGENT_SITE_NENDS ||
 	    !copy_string(dsn, sizeof(dsn), &f->dsn) ||
 	    !copy_string(text, sizeof(text), &f->text))
 		return -EBADMSG;
@@ -206,11 +202,11 @@ replies_on_done(
 
 /* Only of a delivery that was asked for it, and of which nothing was told. */
 static bool
-may_move(const struct delivery *d, const struct agent_link *agent)
+may_move(const struct delivery *d)
 {
 	uint32_t i;
 
-	if (d == NULL || d->agent != agent || !d->placed || d->closing)
+	if (d == NULL || !d->placed)
 		return false;
 	for (i = 0; i < d->nrcpts; i++)
 		if (d->rcpts[i].reported)
@@ -222,11 +218,11 @@ int
 replies_on_elsewhere(
     struct send *s, struct agent_link *agent, const struct msg_ELSEWHERE *f)
 {
-	struct delivery *d = delivery_find(s, f->job);
+	struct delivery *d = delivery_of(s, agent, f->job);
 	char site[MX_SITE_MAX + 1];
 	const char *to;
 
-	if (!may_move(d, agent) || !copy_string(site, sizeof(site), &f->site) ||
+	if (!may_move(d) || !copy_string(site, sizeof(site), &f->site) ||
 	    (site[0] != '\0' && !mx_site_fits(f->site.data, f->site.len)))
 		return -EBADMSG;
 	to = site[0] == '\0' ? d->nexthop : site;

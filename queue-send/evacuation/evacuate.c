@@ -55,32 +55,17 @@ stays(struct evacuation *e, enum spool_dir dir)
 
 /* Without an evacuation the other queue is told as of one that was spread. */
 static void
-count_moved(struct send *s)
+moved(struct send *s, const struct act_task *t)
 {
 	struct evacuation *e = s->evacuation;
 
-	s->began_wall = s->now_wall;
+	spread_left(s, t);
 	if (e == NULL) {
 		spread_end(s, &(struct spread){ .moved = 1 });
 		return;
 	}
 	e->moved++;
 	e->left -= e->left > 1;
-}
-
-static void
-moved(struct send *s, const struct act_task *t)
-{
-	struct walk *hold = &s->walks[WALK_HOLD];
-
-	count_moved(s);
-	if (t->dir == SPOOL_DEFERRED)
-		deferred_forget(s, t->id.inode);
-	if (t->dir == SPOOL_HOLD && hold->count > 0)
-		hold->count--;
-	if (t->dir == SPOOL_INCOMING && t->fd >= 0)
-		accepted_log_file(s, t->id.inode, t->fd);
-	s->pub.changed = true;
 }
 
 static void

@@ -175,8 +175,8 @@ count_walk(struct send *s, enum spool_dir from, enum spool_dir to)
 	corrupt->wanted |= to == SPOOL_CORRUPT;
 	if (from == SPOOL_CORRUPT && to != SPOOL_CORRUPT && corrupt->count > 0)
 		corrupt->count--;
-	if (from == SPOOL_HOLD && to != SPOOL_HOLD && hold->count > 0)
-		hold->count--;
+	if (from == SPOOL_HOLD && to != SPOOL_HOLD)
+		deferred_left_hold(s);
 	if (to == SPOOL_HOLD && from != SPOOL_HOLD)
 		hold->count++;
 }
@@ -338,13 +338,4 @@ acts_do(struct send *s, const struct act_order *order)
 	if (r != ACT_UNDER_WAY)
 		order->by.answer(s, &order->by,
 		    &(struct act_answer){ .error = r, .running = running });
-}
-
-void
-acts_flush(struct send *s)
-{
-	sched_flush(s->sched, s->now);
-	deferred_flush(s);
-	share_flush(s);
-	send_wake(s);
 }

@@ -33,6 +33,14 @@ say(struct explanation *x, struct msg_EXPLAINED fact)
 	(void)wire_send(x->peer, &msg, -1);
 }
 
+/* A situation without figures. */
+static void
+say_if(struct explanation *x, bool is, enum situation situation)
+{
+	if (is)
+		say(x, (struct msg_EXPLAINED){ .situation = situation });
+}
+
 static void
 say_end(struct explanation *x, int error, uint32_t left_out)
 {
@@ -87,21 +95,13 @@ explain_queue(struct explanation *x)
 		    (struct msg_EXPLAINED){ .situation = SITUATION_READ_ONLY,
 			.until_wall = wall(s, s->health.probe_at),
 			.why = MSG_S(strerror(-s->health.error)) });
-	if (send_is_evacuating(s))
-		say(x,
-		    (struct msg_EXPLAINED){ .situation = SITUATION_CLOSING });
-	if (s->stopping)
-		say(x,
-		    (struct msg_EXPLAINED){ .situation = SITUATION_STOPPING });
-	if (s->pub.page != NULL && s->pub.page->disabled != 0)
-		say(x,
-		    (struct msg_EXPLAINED){ .situation = SITUATION_DISABLED });
-	if (!shared_is_attached(s->sites) || shared_is_lost(s->sites))
-		say(x,
-		    (struct msg_EXPLAINED){ .situation = SITUATION_NO_TABLE });
-	if (!links_has_todo(s))
-		say(x,
-		    (struct msg_EXPLAINED){ .situation = SITUATION_NO_TODO });
+	say_if(x, send_is_evacuating(s), SITUATION_CLOSING);
+	say_if(x, s->stopping, SITUATION_STOPPING);
+	say_if(x, s->pub.page != NULL && s->pub.page->disabled != 0,
+	    SITUATION_DISABLED);
+	say_if(x, !shared_is_attached(s->sites) || shared_is_lost(s->sites),
+	    SITUATION_NO_TABLE);
+	say_if(x, !links_has_todo(s), SITUATION_NO_TODO);
 	if (used_places(s) >= s->conf->sched.message_active_limit)
 		say(x,
 		    (struct msg_EXPLAINED){ .situation = SITUATION_ACTIVE_FULL,
@@ -190,8 +190,7 @@ explain_waiting(struct explanation *x, const struct due *d)
 	if (d->deaths >= RETRY_SUSPECT_DEATHS)
 		explain_suspect(x, d);
 	if (d->asked)
-		say(x,
-		    (struct msg_EXPLAINED){ .situation = SITUATION_PREPARED });
+		say_if(x, true, SITUATION_PREPARED);
 	else if (d->parked)
 		explain_parked(x, d);
 	else if (due)
@@ -437,15 +436,13 @@ explain_message(struct send *s, struct wire *peer, const struct msg_EXPLAIN *f)
 	if (m != NULL && m->active)
 		left_out = explain_active(&x, m);
 	else if (m != NULL && move_is_under_way(m))
-		say(&x,
-		    (struct msg_EXPLAINED){ .situation = SITUATION_ENTERING });
+		say_if(&x, true, SITUATION_ENTERING);
 	else if (m != NULL)
 		explain_offered(&x, m);
 	else if (d != NULL)
 		explain_waiting(&x, d);
 	else if (removal_is_under_way(s, f->inode))
-		say(&x,
-		    (struct msg_EXPLAINED){ .situation = SITUATION_LEAVING });
+		say_if(&x, true, SITUATION_LEAVING);
 	else
 		explain_unknown(&x);
 	say_end(&x, 0, left_out);

@@ -56,6 +56,8 @@ void acts_do(struct send *s, const struct act_order *order);
 /* ---- acts.c and spread.c ---- */
 
 int spread_message(struct send *s, const struct act_order *order);
+/* The file has gone to another queue: memory forgets the message. */
+void spread_left(struct send *s, const struct act_task *t);
 /* Of a message that is offered: its answer has come, and its file lies where it
  * lay. */
 void act_drop_offer(struct send *s, struct message *m);
@@ -67,8 +69,5 @@ void operators_trace_again(struct send *s);
 /* A line for an operator, who may be gone. -EBADMSG: no line that deliver-smtp
  * may send. */
 int operators_traced(struct send *s, const struct msg_TRACE_LINE *line);
-
-/* Everything that is deferred is due, and all destinations are open. */
-void acts_flush(struct send *s);
 
 #endif

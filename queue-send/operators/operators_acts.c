@@ -150,6 +150,7 @@ static void open_destinations(struct operator* o)
 	o->opened = true;
 	sched_flush(s->sched, s->now);
 	share_flush(s);
+	send_wake(s);
 }
 
 static void
@@ -210,7 +211,9 @@ retry_all(struct operator* o, uint64_t serial)
 
 	o->act = ACT_RETRY;
 	o->replies[slot % ACTS_AT_ONCE].messages = count;
-	acts_flush(o->send);
+	deferred_flush(o->send);
+	o->opened = false;
+	open_destinations(o);
 	keep_promise(o, slot, 0, (uint32_t)count);
 }
 

@@ -10,14 +10,15 @@
 
 /* ---- one message ---- */
 
-/* Memory forgets the message. */
-static void
-forget(struct send *s, enum spool_dir dir, uint64_t inode, int fd)
+void
+spread_left(struct send *s, const struct act_task *t)
 {
-	if (dir == SPOOL_INCOMING)
-		accepted_log_file(s, inode, fd);
-	else
-		deferred_forget(s, inode);
+	if (t->dir == SPOOL_INCOMING && t->fd >= 0)
+		accepted_log_file(s, t->id.inode, t->fd);
+	if (t->dir == SPOOL_DEFERRED)
+		deferred_forget(s, t->id.inode);
+	if (t->dir == SPOOL_HOLD)
+		deferred_left_hold(s);
 	s->began_wall = s->now_wall;
 	s->pub.changed = true;
 	send_wake(s);
@@ -46,7 +47,7 @@ moved(struct send *s, struct act_task *t, uint32_t *ret_running UNUSED)
 		return order_again(s, t, true);
 	if (t->task.error < 0)
 		return t->task.error;
-	forget(s, t->dir, t->id.inode, t->fd);
+	spread_left(s, t);
 	return 0;
 }
 
