@@ -120,7 +120,7 @@ void
 send_done(struct send *s)
 {
 	struct message *m;
-	enum message_list list;
+	enum message_state state;
 
 	s->stopping = true;
 	fetch_done(s);
@@ -133,8 +133,8 @@ send_done(struct send *s)
 	acts_done(s);
 	results_done(s);
 	keep_open(s);
-	for (list = LIST_NONE; list < LIST_NLISTS; list++)
-		while ((m = messages_first(&s->messages, list)) != NULL) {
+	for (state = STATE_OFFERED_INCOMING; state < NSTATES; state++)
+		while ((m = messages_first(&s->messages, state)) != NULL) {
 			claims_leave(s, m);
 			messages_drop(&s->messages, m);
 		}

@@ -17,8 +17,9 @@ to_move(const struct send *s)
 {
 	const uint32_t *count = s->messages.count;
 
-	return messages_to_leave(&s->messages) + count[LIST_ENTERING_INCOMING] +
-	    count[LIST_ENTERING_DEFERRED] + removal_to_do(s);
+	return messages_to_leave(&s->messages) +
+	    count[STATE_ENTERING_INCOMING] + count[STATE_ENTERING_DEFERRED] +
+	    removal_to_do(s);
 }
 
 bool

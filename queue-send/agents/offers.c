@@ -80,12 +80,12 @@ is_new(struct send *s, const struct msg_MESSAGE *f)
 	if (message_is(m, f->arrival_wall, f->nonce))
 		return false;
 	/* The file of this offer lies in active/, and goes back first. */
-	if (m->active && m->fate == FATE_REPLACED) {
+	if (message_is_active(m) && m->fate == FATE_REPLACED) {
 		s->want_scan = true;
 		return false;
 	}
-	if (m->list == LIST_OFFERED_INCOMING ||
-	    m->list == LIST_OFFERED_DEFERRED) {
+	if (m->state == STATE_OFFERED_INCOMING ||
+	    m->state == STATE_OFFERED_DEFERRED) {
 		messages_drop(&s->messages, m);
 		return true;
 	}
@@ -93,7 +93,8 @@ is_new(struct send *s, const struct msg_MESSAGE *f)
 		s->want_scan = true;
 		return false;
 	}
-	if (m->fd >= 0 && !m->rests) /* in use, so no other has its inode */
+	if (m->fd >= 0 &&
+	    m->rested_at == 0) /* in use, so no other has its inode */
 		return false;
 	/* Deliveries end first; results are not recorded yet; a thread opens
 	 * the file. */
@@ -160,9 +161,6 @@ offers_on_message(struct send *s, const struct msg_MESSAGE *f, int *fd)
 	m = messages_add(&s->messages, f);
 	if (m != NULL) {
 		take_descriptor(s, m, fd);
-		messages_put(&s->messages, m,
-		    f->dir == SPOOL_INCOMING ? LIST_OFFERED_INCOMING
-					     : LIST_OFFERED_DEFERRED);
 	} else if (f->dir == SPOOL_INCOMING) {
 		s->want_scan = true;
 	} else {
@@ -219,7 +217,7 @@ unask_all(struct send *s)
 	struct due *d;
 
 	due_unask_all(&s->due, s->now);
-	TAILQ_FOREACH (m, &s->messages.list[LIST_ENTERING_DEFERRED], on) {
+	TAILQ_FOREACH (m, &s->messages.list[STATE_ENTERING_DEFERRED], on) {
 		d = due_find(&s->due, m->inode);
 		if (d != NULL)
 			due_ask_again(&s->due, d);
@@ -229,12 +227,12 @@ unask_all(struct send *s)
 void
 offers_drop(struct send *s)
 {
-	enum message_list list;
+	enum message_state state;
 	struct message *m;
 
-	for (list = LIST_OFFERED_INCOMING; list <= LIST_OFFERED_DEFERRED;
-	     list++)
-		while ((m = messages_first(&s->messages, list)) != NULL)
+	for (state = STATE_OFFERED_INCOMING; state <= STATE_OFFERED_DEFERRED;
+	     state++)
+		while ((m = messages_first(&s->messages, state)) != NULL)
 			messages_drop(&s->messages, m);
 	unask_all(s);
 	share_all_changed(s);
@@ -283,7 +281,7 @@ give_credit(struct send *s, uint32_t window)
 {
 	const uint32_t *count = s->messages.count;
 	uint32_t n = admission_grant(window, s->links->credit,
-	    count[LIST_OFFERED_INCOMING] + count[LIST_ENTERING_INCOMING]);
+	    count[STATE_OFFERED_INCOMING] + count[STATE_ENTERING_INCOMING]);
 
 	if (n > 0 &&
 	    put(s,

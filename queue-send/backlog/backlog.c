@@ -89,7 +89,7 @@ backlog_limit(const struct send *s)
 	uint64_t limit = s->conf->sched.message_active_limit,
 		 pct = s->conf->destination_active_share_pct,
 		 used = s->active + s->due.asked +
-	    s->messages.count[LIST_ENTERING_INCOMING],
+	    s->messages.count[STATE_ENTERING_INCOMING],
 		 n;
 
 	if (pct >= 100)

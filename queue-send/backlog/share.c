@@ -243,8 +243,8 @@ backlog_of_turn(struct send *s, const struct message *m)
 	struct backlog *b = d == NULL ? NULL : share_backlog_of(d);
 
 	if (b == NULL ||
-	    (m->list != LIST_OFFERED_DEFERRED &&
-		m->list != LIST_ENTERING_DEFERRED))
+	    (m->state != STATE_OFFERED_DEFERRED &&
+		m->state != STATE_ENTERING_DEFERRED))
 		return NULL;
 	if (!backlog_is_stale(s, b))
 		return b;

@@ -46,8 +46,8 @@ is_gone(const struct send *s, const struct message *m)
 {
 	struct stat st;
 
-	return m->rests && m->rested_at < s->now && fstat(m->fd, &st) == 0 &&
-	    st.st_nlink == 0;
+	return m->rested_at > 0 && m->rested_at < s->now &&
+	    fstat(m->fd, &st) == 0 && st.st_nlink == 0;
 }
 
 int

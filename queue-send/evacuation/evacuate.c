@@ -269,7 +269,7 @@ put_aside(struct send *s)
 			return;
 		}
 		e->aside = m->inode;
-		if (m->active)
+		if (message_is_active(m))
 			settle_aside(s, m);
 	}
 }

@@ -66,7 +66,7 @@ log_active(const struct message *m)
 /* Read the trailer, and compare it with the offer: the name may by now be that
  * of another message, since inode numbers are reused. */
 static int
-read_trailer(struct send *s, struct message *m)
+read_trailer(struct send *s, struct message *m, bool fresh)
 {
 	struct queue_file file;
 	int fd = disk_open_to_read(s, m), r;
@@ -78,7 +78,7 @@ read_trailer(struct send *s, struct message *m)
 		message_decide(m, FATE_REPLACED);
 	} else if (r == 0) {
 		message_set_file(m, &file);
-		if (m->fresh)
+		if (fresh)
 			accepted_log(s, m->inode, fd, &file, m->sender);
 	}
 	if (fd != m->fd)
@@ -101,15 +101,16 @@ log_offer(
 
 /* By the offer or by its file, and announce it to the scheduler. */
 static int
-enter(struct send *s, struct message *m, const struct message_offer *offer)
+enter(struct send *s, struct message *m, const struct message_offer *offer,
+    bool known, bool fresh)
 {
 	int r = 0;
 
-	if (m->known) {
+	if (known) {
 		messages_keep_rcpts(&s->messages, m, offer);
 		log_offer(s, m, offer);
 	} else {
-		r = read_trailer(s, m);
+		r = read_trailer(s, m, fresh);
 	}
 	if (r < 0 || m->fate != FATE_OPEN)
 		return r;
@@ -130,7 +131,8 @@ is_first(struct send *s, const struct message *m)
 	    m->file.queue == s->sp.queue &&
 	    m->file.arrival_wall >= s->began_wall &&
 	    !accepted_is_noted(&s->accepted, m->inode, m->file.arrival_wall) &&
-	    (m->dir == SPOOL_INCOMING || due_is_untouched(&s->due, m->inode));
+	    (message_dir(m) == SPOOL_INCOMING ||
+		due_is_untouched(&s->due, m->inode));
 }
 
 static void
@@ -153,7 +155,7 @@ take_marks(struct message *m, int marks)
 static bool
 is_as_offered(const struct send *s, const struct message *m)
 {
-	return m->known && (s->in_memory || m->fd >= 0);
+	return m->file.version > 0 && (s->in_memory || m->fd >= 0);
 }
 
 /* A file that came with the offer, or that the move has opened, rests as any.
@@ -170,11 +172,10 @@ take_file(struct send *s, struct message *m, struct move *mv)
 
 /* The file that came with the offer stays open until the move has ended. */
 static void
-move_offered(
-    struct send *s, struct message *m, enum message_list list, struct move *mv)
+move_offered(struct send *s, struct message *m, struct move *mv)
 {
 	messages_use(&s->messages, m);
-	move_begin(s, m, list, mv);
+	move_begin(s, m, mv);
 }
 
 /* From here on finish.c says where a message goes that cannot be delivered. */
@@ -182,12 +183,12 @@ static void
 start(struct send *s, struct message *m)
 {
 	if (m->fate != FATE_OPEN) {
-		messages_put(&s->messages, m, LIST_FINISHED);
+		messages_put(&s->messages, m, STATE_FINISHED);
 		send_wake(s);
 		return;
 	}
 	log_active(m);
-	messages_put(&s->messages, m, LIST_READING);
+	messages_put(&s->messages, m, STATE_READING);
 	recipients_read_few(s, m);
 }
 
@@ -197,7 +198,7 @@ was_never_tried(const struct send *s, const struct message *m)
 {
 	const struct due *d = due_find(&s->due, m->inode);
 
-	return m->dir == SPOOL_INCOMING || (d != NULL && d->untried);
+	return message_dir(m) == SPOOL_INCOMING || (d != NULL && d->untried);
 }
 
 /* The message is in active/; from here on finish.c says where it goes. */
@@ -205,6 +206,9 @@ static void
 begin(struct send *s, struct message *m, struct move *mv)
 {
 	struct due *d = due_find(&s->due, m->inode);
+	const bool fresh = message_dir(m) == SPOOL_INCOMING;
+	/* A message that was tried may have been marked since. */
+	const bool known = !mv->t.look && is_as_offered(s, m);
 	struct message_offer *offer;
 
 	m->deaths = d == NULL ? 0 : (uint8_t)d->deaths;
@@ -213,19 +217,15 @@ begin(struct send *s, struct message *m, struct move *mv)
 	if (m->backlog == NULL)
 		share_admit(s, m);
 	deferred_forget(s, m->inode);
-	m->fresh = m->dir == SPOOL_INCOMING;
-	m->dir = SPOOL_ACTIVE;
 	m->first = !mv->t.look;
-	/* A message that was tried may have been marked since. */
-	m->known = m->first && is_as_offered(s, m);
 	if (!m->first)
 		take_marks(m, mv->t.marks);
 	take_file(s, m, mv);
-	offer = message_activate(m, s->now);
+	offer = messages_activate(&s->messages, m, s->now);
 	s->active++;
 	m->second = ages_add(&s->ages, m->file.arrival_wall, s->now_wall);
 	s->pub.changed = true;
-	message_fail(m, enter(s, m, offer));
+	message_fail(m, enter(s, m, offer, known, fresh));
 	free(offer);
 	start(s, m);
 }
@@ -241,8 +241,8 @@ put_back(struct send *s, struct message *m)
 	}
 	messages_rest(&s->messages, m, s->now);
 	messages_put(&s->messages, m,
-	    m->dir == SPOOL_INCOMING ? LIST_OFFERED_INCOMING
-				     : LIST_OFFERED_DEFERRED);
+	    message_dir(m) == SPOOL_INCOMING ? STATE_OFFERED_INCOMING
+					     : STATE_OFFERED_DEFERRED);
 }
 
 /* The place of a file that was refused; NULL: the file was not. */
@@ -282,7 +282,7 @@ refused_alone(struct send *s, const struct message *m, int error)
 		disk_write_failed(s, m, "move to active", error);
 		f->inode[f->next++ % REFUSED_FILES] = m->inode;
 	}
-	if (m->dir == SPOOL_INCOMING && at < s->refused_at)
+	if (message_dir(m) == SPOOL_INCOMING && at < s->refused_at)
 		s->refused_at = at;
 }
 
@@ -303,7 +303,7 @@ refused(struct send *s, struct message *m, int error)
 		forget_refused(s, m->inode);
 		/* A message that was offered twice, and parked, stays
 		 * parked. */
-		if (m->dir != SPOOL_INCOMING)
+		if (message_dir(m) != SPOOL_INCOMING)
 			deferred_forget(s, m->inode);
 		else if (d != NULL && d->asked) /* the answer met this offer */
 			share_unask(s, d, s->now);
@@ -333,7 +333,7 @@ entered(struct send *s, struct message *m, struct move *mv)
 		return;
 	}
 	forget_refused(s, m->inode);
-	if (m->dir == SPOOL_INCOMING)
+	if (message_dir(m) == SPOOL_INCOMING)
 		count_new(s);
 	begin(s, m, mv);
 	if (send_is_evacuating(s)) /* that began meanwhile */
@@ -341,7 +341,7 @@ entered(struct send *s, struct message *m, struct move *mv)
 }
 
 static void
-enter_active(struct send *s, struct message *m, enum message_list list)
+enter_active(struct send *s, struct message *m)
 {
 	struct move mv = {
 		.ended = entered,
@@ -354,7 +354,7 @@ enter_active(struct send *s, struct message *m, enum message_list list)
 	/* A message that was asked for counts there until it has come. */
 	if (!share_is_turn(s, m))
 		share_admit(s, m);
-	move_offered(s, m, list, &mv);
+	move_offered(s, m, &mv);
 }
 
 /* ---- to deferred/ ---- */
@@ -395,7 +395,7 @@ parked(struct send *s, struct message *m, struct move *mv)
 
 /* A due time that lies in defer/ would be another message's. */
 static void
-move_and_park(struct send *s, struct message *m, enum message_list list)
+move_and_park(struct send *s, struct message *m)
 {
 	struct move mv = {
 		.ended = parked,
@@ -405,61 +405,51 @@ move_and_park(struct send *s, struct message *m, enum message_list list)
 			!is_as_offered(s, m) },
 	};
 
-	move_offered(s, m, list, &mv);
+	move_offered(s, m, &mv);
 }
 
 static void
-take(struct send *s, enum admission_side side)
+take(struct send *s, struct message *m)
 {
-	static const struct {
-		enum message_list offered, entering;
-	} lists[] = {
-		[ADMISSION_INCOMING] = { LIST_OFFERED_INCOMING,
-		    LIST_ENTERING_INCOMING },
-		[ADMISSION_DEFERRED] = { LIST_OFFERED_DEFERRED,
-		    LIST_ENTERING_DEFERRED },
-	};
-	const enum message_list list = lists[side].entering;
-	struct message *m = messages_first(&s->messages, lists[side].offered);
-
 	if (share_judge(s, m) == NULL)
-		enter_active(s, m, list);
-	else if (side == ADMISSION_INCOMING)
-		move_and_park(s, m, list);
+		enter_active(s, m);
+	else if (m->state == STATE_OFFERED_INCOMING)
+		move_and_park(s, m);
 	else
 		park(s, m);
 }
 
-/* The side of the next message; below 0: none may come now. A message waits for
- * the end of the removal of another one of its inode, which would remove it. */
-static int
+/* The next message; NULL: none may come now. A message waits for the end of the
+ * removal of another one of its inode, which would remove it. */
+static struct message *
 choose(struct send *s)
 {
 	const uint32_t *count = s->messages.count;
 	const uint32_t waiting[ADMISSION_NSIDES] = {
-		[ADMISSION_INCOMING] = count[LIST_OFFERED_INCOMING],
-		[ADMISSION_DEFERRED] = count[LIST_OFFERED_DEFERRED],
+		[ADMISSION_INCOMING] = count[STATE_OFFERED_INCOMING],
+		[ADMISSION_DEFERRED] = count[STATE_OFFERED_DEFERRED],
 	};
-	const struct message *m;
+	struct message *m;
 	int side;
 
-	if (s->active + count[LIST_ENTERING_INCOMING] +
-		    count[LIST_ENTERING_DEFERRED] >=
+	if (s->active + count[STATE_ENTERING_INCOMING] +
+		    count[STATE_ENTERING_DEFERRED] >=
 		s->conf->sched.message_active_limit ||
 	    removal_is_full(s))
-		return -1;
+		return NULL;
 	side = admission_choose(&s->admission, waiting);
 	if (side < 0)
-		return side;
+		return NULL;
 	m = messages_first(
-	    &s->messages, (enum message_list)(LIST_OFFERED_INCOMING + side));
-	return removal_is_under_way(s, m->inode) ? -1 : side;
+	    &s->messages, (enum message_state)(STATE_OFFERED_INCOMING + side));
+	return removal_is_under_way(s, m->inode) ? NULL : m;
 }
 
 usec_t
 active_work(struct send *s)
 {
-	int n, side;
+	struct message *m;
+	int n;
 
 	if (s->stopping || send_is_evacuating(s))
 		return USEC_NEVER;
@@ -468,10 +458,10 @@ active_work(struct send *s)
 	for (n = 0; n < TAKEN_PER_TURN; n++) {
 		if (s->now < s->admission_blocked_until)
 			return s->admission_blocked_until;
-		side = choose(s);
-		if (side < 0)
+		m = choose(s);
+		if (m == NULL)
 			return USEC_NEVER;
-		take(s, (enum admission_side)side);
+		take(s, m);
 	}
 	return s->now;
 }

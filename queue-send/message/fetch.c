@@ -255,9 +255,9 @@ take(struct send *s, struct message *m, struct fetch *f)
 		f->fd = -1;
 		messages_rest(&s->messages, m, s->now);
 	}
-	if (m->list == LIST_FETCHING) {
+	if (m->state == STATE_FETCHING) {
 		m->fetched = f->batch; /* else another part was read */
-		messages_put(&s->messages, m, LIST_READING);
+		messages_put(&s->messages, m, STATE_READING);
 	}
 	let_go_on(s, m, f);
 }
@@ -300,7 +300,7 @@ fetch_batch(struct send *s, struct message *m)
 		return !is_in_memory(s, m, ranges);
 	if (!wait_for(s, m, ranges, ranges, true))
 		return false;
-	messages_put(&s->messages, m, LIST_FETCHING);
+	messages_put(&s->messages, m, STATE_FETCHING);
 	return true;
 }
 
@@ -309,7 +309,7 @@ static bool
 was_read_lately(struct send *s, const struct message *m)
 {
 	return m->fd >= 0 && !m->fetching && !disk_is_slow(s) &&
-	    (!m->rests || s->now - m->rested_at < READ_LATELY);
+	    (m->rested_at == 0 || s->now - m->rested_at < READ_LATELY);
 }
 
 bool

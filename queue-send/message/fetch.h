@@ -21,7 +21,7 @@ bool fetches_are_full(const struct send *s);
 /* Entries that wait are put back. */
 void fetch_done(struct send *s);
 /* Before the recipients from m->next on are read. True: not now; m is on
- * LIST_FETCHING, and on LIST_READING again when it can go on; or is there
+ * STATE_FETCHING, and on STATE_READING again when it can go on; or is there
  * still, since fetches are full. */
 bool fetch_batch(struct send *s, struct message *m);
 /* Before a selected entry is dealt with. True: not now, the entry is kept, and

@@ -62,14 +62,14 @@ cannot_leave(struct send *s, struct message *m, int error)
 	else
 		disk_write_failed(s, m, what, error);
 	if (health_is_general(error)) {
-		messages_put(&s->messages, m, LIST_FINISHED);
+		messages_put(&s->messages, m, STATE_FINISHED);
 		s->finish_at = s->now + s->conf->error_interval;
 		return;
 	}
-	if (s->messages.count[LIST_STUCK] == 0)
+	if (s->messages.count[STATE_STUCK] == 0)
 		s->stuck_at = s->now + s->conf->error_interval;
 	m->stuck = true;
-	messages_put(&s->messages, m, LIST_STUCK);
+	messages_put(&s->messages, m, STATE_STUCK);
 }
 
 static void
@@ -105,7 +105,7 @@ not_noted(struct send *s, struct message *m, int error)
 {
 	disk_note_failed(s, m, error);
 	m->fate = FATE_DEFERRED;
-	messages_put(&s->messages, m, LIST_FINISHED);
+	messages_put(&s->messages, m, STATE_FINISHED);
 }
 
 static void
@@ -170,14 +170,14 @@ move_away(struct send *s, struct message *m, enum message_fate fate)
 	};
 
 	if (moves_are_full(s)) {
-		messages_put(&s->messages, m, LIST_UNMOVED);
+		messages_put(&s->messages, m, STATE_UNMOVED);
 		return;
 	}
 	leave[fate].to(s, m, &mv);
 	mv.t.has_note = fate == FATE_HELD && m->rule != 0 &&
 	    rules_note(s, m->rule, &mv.t.note) == 0;
 	add_reasons(s, m, &mv);
-	move_begin(s, m, LIST_LEAVING, &mv);
+	move_begin(s, m, &mv);
 }
 
 static void
@@ -185,7 +185,7 @@ noted(struct send *s, struct message *m, struct move *mv)
 {
 	say_reasons(s, m, mv);
 	m->reasons_begun = m->bounce_begun = true; /* others' are gone */
-	messages_put(&s->messages, m, LIST_FINISHED);
+	messages_put(&s->messages, m, STATE_FINISHED);
 }
 
 /* Before a report that has them, and where nothing moves. */
@@ -198,11 +198,11 @@ write_reasons(struct send *s, struct message *m)
 	};
 
 	if (moves_are_full(s)) {
-		messages_put(&s->messages, m, LIST_UNMOVED);
+		messages_put(&s->messages, m, STATE_UNMOVED);
 		return;
 	}
 	add_reasons(s, m, &mv);
-	move_begin(s, m, LIST_LEAVING, &mv);
+	move_begin(s, m, &mv);
 }
 
 static void
@@ -213,12 +213,12 @@ finish_one(struct send *s, struct message *m)
 	const bool reports = is_to_report(s, m, fate);
 
 	if (leave[fate].needs_marks && sync_is_wanting(s, m))
-		messages_put(&s->messages, m, LIST_UNSYNCED);
+		messages_put(&s->messages, m, STATE_UNSYNCED);
 	else if ((m->kept != NULL && (reports || stays)) ||
 	    (stays && strange_reasons(m) != 0))
 		write_reasons(s, m);
 	else if (reports)
-		messages_put(&s->messages, m, LIST_UNREPORTED);
+		messages_put(&s->messages, m, STATE_UNREPORTED);
 	else if (leave[fate].go != NULL)
 		go_at_once(s, m, fate);
 	else if (stays)
@@ -230,13 +230,13 @@ finish_one(struct send *s, struct message *m)
 static void
 try_stuck(struct send *s)
 {
-	uint32_t n = s->messages.count[LIST_STUCK];
+	uint32_t n = s->messages.count[STATE_STUCK];
 
 	if (s->now < s->stuck_at)
 		return;
 	for (; n > 0; n--)
 		messages_put(&s->messages,
-		    messages_first(&s->messages, LIST_STUCK), LIST_FINISHED);
+		    messages_first(&s->messages, STATE_STUCK), STATE_FINISHED);
 }
 
 usec_t
@@ -247,12 +247,12 @@ finish_work(struct send *s)
 
 	try_stuck(s);
 	for (n = 0; n < FINISHED_PER_TURN; n++) {
-		m = messages_first(&s->messages, LIST_FINISHED);
+		m = messages_first(&s->messages, STATE_FINISHED);
 		if (s->health.read_only)
 			return USEC_NEVER;
 		if (m == NULL)
-			return s->messages.count[LIST_STUCK] > 0 ? s->stuck_at
-								 : USEC_NEVER;
+			return s->messages.count[STATE_STUCK] > 0 ? s->stuck_at
+								  : USEC_NEVER;
 		if (s->now < s->finish_at)
 			return s->finish_at;
 		finish_one(s, m);

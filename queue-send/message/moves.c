@@ -8,14 +8,14 @@
 bool
 move_is_under_way(const struct message *m)
 {
-	return m->list == LIST_ENTERING_INCOMING ||
-	    m->list == LIST_ENTERING_DEFERRED || m->list == LIST_LEAVING;
+	return m->state == STATE_ENTERING_INCOMING ||
+	    m->state == STATE_ENTERING_DEFERRED || m->state == STATE_LEAVING;
 }
 
 bool
 moves_are_full(const struct send *s)
 {
-	return s->messages.count[LIST_LEAVING] >= LEAVING_MAX;
+	return s->messages.count[STATE_LEAVING] >= LEAVING_MAX;
 }
 
 static void
@@ -32,15 +32,15 @@ end_move(struct send *s, struct move *mv)
 static void
 let_more_leave(struct send *s)
 {
-	uint32_t n = s->messages.count[LIST_UNMOVED];
-	const uint32_t leaving = s->messages.count[LIST_LEAVING];
+	uint32_t n = s->messages.count[STATE_UNMOVED];
+	const uint32_t leaving = s->messages.count[STATE_LEAVING];
 	struct message *m;
 
 	for (; n > 0 && leaving + n > LEAVING_MAX; n--)
 		;
 	for (; n > 0; n--) {
-		m = messages_first(&s->messages, LIST_UNMOVED);
-		messages_put(&s->messages, m, LIST_FINISHED);
+		m = messages_first(&s->messages, STATE_UNMOVED);
+		messages_put(&s->messages, m, STATE_FINISHED);
 	}
 }
 
@@ -54,11 +54,16 @@ ended(void *send, struct sync_task *task)
 	let_more_leave(s);
 }
 
+static const enum message_state moving[NSTATES] = {
+	[STATE_OFFERED_INCOMING] = STATE_ENTERING_INCOMING,
+	[STATE_OFFERED_DEFERRED] = STATE_ENTERING_DEFERRED,
+	[STATE_FINISHED] = STATE_LEAVING,
+};
+
 /* All that the move owns is the copy's from here on. Without memory the loop
  * moves the file. */
 void
-move_begin(
-    struct send *s, struct message *m, enum message_list list, struct move *mv)
+move_begin(struct send *s, struct message *m, struct move *mv)
 {
 	struct move *copy = malloc(sizeof(*copy));
 
@@ -66,9 +71,9 @@ move_begin(
 	mv->t.task.inode = m->inode;
 	mv->t.id = message_queue_id(m);
 	mv->t.sp = &s->sp;
-	mv->t.from = (enum spool_dir)m->dir;
+	mv->t.from = message_dir(m);
 	mv->t.fd = -1;
-	messages_put(&s->messages, m, list);
+	messages_put(&s->messages, m, moving[m->state]);
 	if (copy != NULL) {
 		*copy = *mv;
 		disk_do(s, DISK_MOVE, &copy->t.task);

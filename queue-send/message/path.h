@@ -36,25 +36,24 @@
  *
  * A thread does that, with what belongs to it: reasons and the due time that
  * are written before, the open after. Until it has ended the message is on
- * LIST_ENTERING_* or LIST_LEAVING: nothing else is done with it, it is not
+ * STATE_ENTERING_* or STATE_LEAVING: nothing else is done with it, it is not
  * dropped, and its file lies in one of the two directories. On a file system in
  * memory the loop does it. */
 
 struct move {
 	struct move_task t; /* first; from, inode, id are move_begin()'s */
-	/* The move has ended, with t.task.error; m is on the list that it was
-	 * put on. May drop m, and takes t.fd if it sets that to -1. */
+	/* The move has ended, with t.task.error; m is in the state that it
+	 * got. May drop m, and takes t.fd if it sets that to -1. */
 	void (*ended)(struct send *s, struct message *m, struct move *mv);
 	enum message_fate fate; /* of a message that leaves */
 	usec_t at_mono;         /* when it is due again */
 };
 
-/* Puts m on the list, and moves its file: mv is copied. Where there is no
- * thread ended() was called when this returns, and m may be gone. */
-void move_begin(
-    struct send *s, struct message *m, enum message_list list, struct move *mv);
+/* m is STATE_ENTERING_* or STATE_LEAVING from now on: mv is copied. Where there
+ * is no thread ended() was called when this returns, and m may be gone. */
+void move_begin(struct send *s, struct message *m, struct move *mv);
 bool move_is_under_way(const struct message *m);
-/* So many leave that the next one waits, on LIST_UNMOVED. */
+/* So many leave that the next one waits, on STATE_UNMOVED. */
 bool moves_are_full(const struct send *s);
 
 /* ---- active.c ---- */
@@ -104,7 +103,7 @@ void accepted_log_parked(struct send *s, uint64_t inode, int fd);
  * nothing of it is selected before its end. A recipient without a route is
  * deferred (4.3.5). */
 usec_t recipients_work(struct send *s);
-/* Read all of a message of few recipients, which is on LIST_READING, in the
+/* Read all of a message of few recipients, which is on STATE_READING, in the
  * turn in which its file is opened. */
 void recipients_read_few(struct send *s, struct message *m);
 /* Where a recipient of mail from this sender is delivered, NULL when the sender

@@ -244,7 +244,7 @@ read_some(struct send *s, struct message *m, int left)
 static struct message *
 next_to_read(struct send *s)
 {
-	struct message *m = messages_first(&s->messages, LIST_READING);
+	struct message *m = messages_first(&s->messages, STATE_READING);
 	struct sched_message *unread;
 	uint32_t room;
 
@@ -253,7 +253,7 @@ next_to_read(struct send *s)
 		if (unread == NULL)
 			return NULL;
 		m = sched_message_owner(unread);
-		messages_put(&s->messages, m, LIST_READING);
+		messages_put(&s->messages, m, STATE_READING);
 	}
 	room = sched_message_room(m->sched);
 	/* Others were read while this one was fetched. */
@@ -269,7 +269,7 @@ end_batch(struct send *s, struct message *m)
 {
 	m->room = 0;
 	sched_batch_end(m->sched, !message_has_unread(m), s->now);
-	messages_put(&s->messages, m, LIST_NONE);
+	messages_put(&s->messages, m, STATE_ACTIVE);
 	settle_message(s, m);
 }
 
@@ -298,7 +298,7 @@ recipients_work(struct send *s)
 			return sched_unread_at(s->sched);
 		left--;
 		if (message_has_unread(m) && fetch_batch(s, m)) {
-			if (m->list == LIST_READING)
+			if (m->state == STATE_READING)
 				return USEC_NEVER;
 			continue;
 		}

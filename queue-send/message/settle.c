@@ -10,7 +10,7 @@ settle_message(struct send *s, struct message *m)
 	if (idle)
 		messages_rest(&s->messages, m, s->now);
 	/* The end of the batch settles it. */
-	if (m->list == LIST_READING || m->list == LIST_FETCHING)
+	if (m->state == STATE_READING || m->state == STATE_FETCHING)
 		return;
 	if (m->fate == FATE_OPEN && !m->sole &&
 	    claims_settle(s, m, idle && (m->named || !message_has_unread(m))))
@@ -20,7 +20,7 @@ settle_message(struct send *s, struct message *m)
 	if (!idle || sched_message_waiting(m->sched) > 0)
 		return;
 	if (!message_has_unread(m))
-		messages_put(&s->messages, m, LIST_FINISHED);
+		messages_put(&s->messages, m, STATE_FINISHED);
 	send_wake(s);
 }
 
@@ -28,7 +28,7 @@ void
 settle_aside(struct send *s, struct message *m)
 {
 	if (m->sched == NULL || move_is_under_way(m) ||
-	    (m->list != LIST_READING && m->list != LIST_FETCHING &&
+	    (m->state != STATE_READING && m->state != STATE_FETCHING &&
 		!message_has_unread(m) && sched_message_waiting(m->sched) == 0))
 		return;
 	message_decide(m, FATE_ASIDE);

@@ -38,6 +38,7 @@ sync_is_wanting(const struct send *s, const struct message *m)
 
 struct sync_one {
 	struct sync_task task; /* first; fds[1] is the file, if it was open */
+	struct queue_id id;
 	const struct spool *sp;
 	bool reasons; /* bounce/ may have some */
 	bool opened;  /* an error is of a sync */
@@ -47,7 +48,7 @@ struct sync_one {
 static int
 open_both(struct sync_one *t)
 {
-	const uint64_t inode = t->task.inode;
+	const uint64_t inode = t->id.inode;
 	int *fds = t->task.fds;
 
 	if (t->reasons)
@@ -79,8 +80,8 @@ sync_both(struct sync_task *task)
 static void
 leaves(struct send *s, struct message *m)
 {
-	m->marked = m->syncing = 0;
-	messages_put(&s->messages, m, LIST_FINISHED);
+	m->marked = 0;
+	messages_put(&s->messages, m, STATE_FINISHED);
 }
 
 static void
@@ -96,11 +97,10 @@ failed(struct send *s, struct message *m, int error)
 static void
 not_opened(struct send *s, struct message *m, int error)
 {
-	m->syncing = 0;
 	if (disk_is_shortage(error)) {
 		messages_close_resting(&s->messages);
 		s->sync.not_before = s->now + SHORTAGE_WAIT;
-		messages_put(&s->messages, m, LIST_UNSYNCED);
+		messages_put(&s->messages, m, STATE_UNSYNCED);
 	} else if (error == -ENOENT) { /* gone: finish.c deals with that */
 		leaves(s, m);
 	} else {
@@ -112,10 +112,11 @@ not_opened(struct send *s, struct message *m, int error)
 static void
 one_is_done(struct send *s, const struct sync_one *t)
 {
-	struct message *m = messages_find(&s->messages, t->task.inode);
+	struct message *m = messages_find(&s->messages, t->id.inode);
 
 	s->sync.tasks--;
-	if (m == NULL || m->syncing != t->task.serial)
+	if (m == NULL || m->state != STATE_SYNCING ||
+	    !message_is(m, t->id.arrival_wall, t->id.nonce))
 		return;
 	if (!t->opened)
 		not_opened(s, m, t->task.error);
@@ -129,8 +130,7 @@ static void
 whole_is_done(struct send *s, const struct sync_task *job)
 {
 	struct marks_sync *y = &s->sync;
-	uint32_t n = s->messages.count[LIST_UNSYNCED];
-	struct message *m;
+	struct message *m, *next;
 
 	if (job->error == 0) {
 		y->synced = y->whole;
@@ -143,10 +143,11 @@ whole_is_done(struct send *s, const struct sync_task *job)
 		disk_count_error(s, HEALTH_OTHER, job->error);
 	}
 	y->whole = 0;
-	for (; n > 0; n--) {
-		m = messages_first(&s->messages, LIST_UNSYNCED);
-		messages_put(&s->messages, m,
-		    sync_is_wanting(s, m) ? LIST_UNSYNCED : LIST_FINISHED);
+	for (m = messages_first(&s->messages, STATE_UNSYNCED); m != NULL;
+	     m = next) {
+		next = TAILQ_NEXT(m, on);
+		if (!sync_is_wanting(s, m))
+			messages_put(&s->messages, m, STATE_FINISHED);
 	}
 }
 
@@ -181,15 +182,13 @@ start_one(struct send *s, struct message *m)
 
 	if (t == NULL)
 		return -ENOMEM;
-	*t = (struct sync_one){ .sp = &s->sp,
+	*t = (struct sync_one){ .id = message_queue_id(m),
+		.sp = &s->sp,
 		.reasons = m->failed > 0 || m->succeeded };
 	sync_task_init(&t->task, sync_both, NULL, ended);
-	t->task.inode = m->inode;
-	t->task.serial = ++s->sync.serial;
 	take_file(s, m, &t->task);
-	m->syncing = s->sync.serial;
 	s->sync.tasks++;
-	messages_put(&s->messages, m, LIST_SYNCING);
+	messages_put(&s->messages, m, STATE_SYNCING);
 	disk_do(s, DISK_SYNC, &t->task);
 	return 0;
 }
@@ -224,7 +223,7 @@ start_waiting(struct send *s)
 	int r;
 
 	while (s->sync.tasks < TASKS_MAX &&
-	    (m = messages_first(&s->messages, LIST_UNSYNCED)) != NULL) {
+	    (m = messages_first(&s->messages, STATE_UNSYNCED)) != NULL) {
 		r = start_one(s, m);
 		if (r < 0)
 			return r;
@@ -239,7 +238,7 @@ whole_at(const struct send *s)
 
 	if (y->whole > 0 || y->changed_at == 0)
 		return USEC_NEVER;
-	if (s->messages.count[LIST_UNSYNCED] >= MANY && !y->distrusted)
+	if (s->messages.count[STATE_UNSYNCED] >= MANY && !y->distrusted)
 		return s->now;
 	return s->conf->mark_sync_interval == 0
 	    ? USEC_NEVER

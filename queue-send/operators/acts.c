@@ -33,7 +33,7 @@ decide(struct send *s, struct message *m, enum message_fate fate)
 	m->rule = 0;
 	if (running > 1)
 		delivery_cancel(s, m, AGENT_NOT_ACCEPTED);
-	if (m->list == LIST_NONE || m->list == LIST_READING)
+	if (m->state == STATE_ACTIVE || m->state == STATE_READING)
 		settle_message(s, m);
 	send_wake(s);
 	return running;
@@ -66,7 +66,7 @@ noted(struct send *s, struct act_task *t, uint32_t *ret_running)
 			*ret_running = decide(s, m, fates[t->what]);
 	}
 	/* The message may have waited for this alone. */
-	if (m->list == LIST_NONE)
+	if (m->state == STATE_ACTIVE)
 		settle_message(s, m);
 	return r;
 }
@@ -95,7 +95,8 @@ static bool
 may_act(const struct send *s, const struct message *m,
     const struct act_order *order)
 {
-	const bool stays = m->list == LIST_NONE || m->list == LIST_READING;
+	const bool stays =
+	    m->state == STATE_ACTIVE || m->state == STATE_READING;
 
 	if (act_gives_up(order->what))
 		return stays && m->nunrecorded == 0;
@@ -107,7 +108,7 @@ may_act(const struct send *s, const struct message *m,
 		return false;
 	if (m->sched == NULL || m->fate > FATE_DELETED)
 		return false;
-	return stays || m->list == LIST_FETCHING ||
+	return stays || m->state == STATE_FETCHING ||
 	    (order->note == NULL && !needs_mark(s, m, order));
 }
 
@@ -292,7 +293,7 @@ act_on_message(struct send *s, struct message *m, const struct act_order *order,
 		return -ENOENT;
 	if (move_is_under_way(m))
 		return -EAGAIN;
-	if (m->active)
+	if (message_is_active(m))
 		return act_on_active(s, m, order, ret_running);
 	return order->what == ACT_RETRY ? 0 : act_on_file(s, m, order);
 }

@@ -81,8 +81,8 @@ used_places(const struct send *s)
 {
 	const uint32_t *count = s->messages.count;
 
-	return s->active + count[LIST_ENTERING_INCOMING] +
-	    count[LIST_ENTERING_DEFERRED];
+	return s->active + count[STATE_ENTERING_INCOMING] +
+	    count[STATE_ENTERING_DEFERRED];
 }
 
 static void
@@ -222,17 +222,17 @@ explain_offered(struct explanation *x, const struct message *m)
 
 /* ---- a message of the active queue ---- */
 
-static const enum situation by_list[LIST_NLISTS] = {
-	[LIST_READING] = SITUATION_READING,
-	[LIST_FETCHING] = SITUATION_READING,
-	[LIST_FINISHED] = SITUATION_LEAVING,
-	[LIST_STUCK] = SITUATION_STUCK,
-	[LIST_UNSYNCED] = SITUATION_SYNCING,
-	[LIST_SYNCING] = SITUATION_SYNCING,
-	[LIST_UNREPORTED] = SITUATION_REPORTING,
-	[LIST_REPORTING] = SITUATION_REPORTING,
-	[LIST_UNMOVED] = SITUATION_LEAVING,
-	[LIST_LEAVING] = SITUATION_MOVING,
+static const enum situation by_state[NSTATES] = {
+	[STATE_READING] = SITUATION_READING,
+	[STATE_FETCHING] = SITUATION_READING,
+	[STATE_FINISHED] = SITUATION_LEAVING,
+	[STATE_STUCK] = SITUATION_STUCK,
+	[STATE_UNSYNCED] = SITUATION_SYNCING,
+	[STATE_SYNCING] = SITUATION_SYNCING,
+	[STATE_UNREPORTED] = SITUATION_REPORTING,
+	[STATE_REPORTING] = SITUATION_REPORTING,
+	[STATE_UNMOVED] = SITUATION_LEAVING,
+	[STATE_LEAVING] = SITUATION_MOVING,
 };
 
 static const char *const fate_names[NFATES] = {
@@ -255,7 +255,7 @@ explain_state(struct explanation *x, const struct message *m)
 	const struct send *s = x->s;
 	const uint32_t unread =
 	    message_has_unread(m) ? m->file.rcpt_count - m->next_index : 0;
-	enum situation situation = by_list[m->list];
+	enum situation situation = by_state[m->state];
 
 	if (situation == SITUATION_NONE && unread > 0)
 		situation = SITUATION_UNREAD;
@@ -433,7 +433,7 @@ explain_message(struct send *s, struct wire *peer, const struct msg_EXPLAIN *f)
 		return;
 	}
 	explain_queue(&x);
-	if (m != NULL && m->active)
+	if (m != NULL && message_is_active(m))
 		left_out = explain_active(&x, m);
 	else if (m != NULL && move_is_under_way(m))
 		say_if(&x, true, SITUATION_ENTERING);

@@ -137,7 +137,7 @@ spread_message(struct send *s, const struct act_order *order)
 	/* Deaths of agents are in memory: elsewhere they would count from 0. */
 	if (d != NULL && d->deaths > 0)
 		return -EINVAL;
-	if (m != NULL && m->active)
+	if (m != NULL && message_is_active(m))
 		return -EINVAL;
 	return move_to_queue(s, m, order);
 }

@@ -161,7 +161,7 @@ static void
 leaves(struct send *s, struct message *m)
 {
 	m->reported = true;
-	messages_put(&s->messages, m, LIST_FINISHED);
+	messages_put(&s->messages, m, STATE_FINISHED);
 }
 
 /* Said when the message has no recipient left. */
@@ -224,7 +224,7 @@ is_locked(struct send *s, struct message *m)
 	char id[QUEUE_ID_SIZE];
 
 	if (m->locked++ < LOCKED_TRIES) {
-		messages_put(&s->messages, m, LIST_UNREPORTED);
+		messages_put(&s->messages, m, STATE_UNREPORTED);
 		return;
 	}
 	message_id(m, id);
@@ -246,7 +246,7 @@ failed(struct send *s, struct message *m, const struct report_task *t)
 		is_locked(s, m);
 	} else if (disk_is_shortage(error)) {
 		s->reports->not_before = s->now + LOCKED_WAIT;
-		messages_put(&s->messages, m, LIST_UNREPORTED);
+		messages_put(&s->messages, m, STATE_UNREPORTED);
 	} else if (error == -EBADMSG || error == -EPERM) {
 		m->error = error;
 		message_decide(m, FATE_DAMAGED);
@@ -268,7 +268,7 @@ has_to_wait(struct send *s, struct message *m)
 	const struct queue_id id = message_queue_id(m);
 
 	if (wait == 0) { /* by now */
-		messages_put(&s->messages, m, LIST_UNREPORTED);
+		messages_put(&s->messages, m, STATE_UNREPORTED);
 		return;
 	}
 	reports_say_waits(&id, &to);
@@ -279,7 +279,7 @@ has_to_wait(struct send *s, struct message *m)
 static bool
 is_of(const struct message *m, const struct report_task *t)
 {
-	return m != NULL && m->list == LIST_REPORTING &&
+	return m != NULL && m->state == STATE_REPORTING &&
 	    message_is(m, t->id.arrival_wall, t->id.nonce);
 }
 
@@ -301,7 +301,7 @@ one_is_done(struct send *s, struct report_task *t)
 		return;
 	}
 	if (t->left) {
-		messages_put(&s->messages, m, LIST_UNREPORTED);
+		messages_put(&s->messages, m, STATE_UNREPORTED);
 		return;
 	}
 	say_unwanted(m, t->unwanted);
@@ -363,7 +363,7 @@ start_one(struct send *s, struct message *m)
 		told_count(&s->reports->told,
 		    &(struct told_to){ t->uid, t->to },
 		    s->conf->report_rate_limit, s->now);
-	messages_put(&s->messages, m, LIST_REPORTING);
+	messages_put(&s->messages, m, STATE_REPORTING);
 	disk_do(s, DISK_REPORT, &t->task);
 	return 0;
 }
@@ -375,7 +375,7 @@ reports_work(struct send *s)
 	struct message *m;
 
 	while (s->now >= p->not_before && p->tasks < TASKS_MAX &&
-	    (m = messages_first(&s->messages, LIST_UNREPORTED)) != NULL)
+	    (m = messages_first(&s->messages, STATE_UNREPORTED)) != NULL)
 		if (start_one(s, m) < 0)
 			p->not_before = s->now + LOCKED_WAIT;
 	return s->now < p->not_before ? p->not_before : USEC_NEVER;

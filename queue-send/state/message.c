@@ -4,6 +4,8 @@
 #include <stdlib.h>
 
 #include "base/io.h"
+#include "log/log.h"
+#include "queue-send/state/steps.h"
 #include "sched/sched.h"
 #include "smtp/verp.h"
 #include "site/rules.h"
@@ -40,7 +42,7 @@ messages_init(struct messages *ms, uint32_t rest_max)
 	*ms = (struct messages){ .rest_max = rest_max };
 	RB_INIT(&ms->tree);
 	TAILQ_INIT(&ms->resting);
-	for (i = 0; i < LIST_NLISTS; i++)
+	for (i = 0; i < NSTATES; i++)
 		TAILQ_INIT(&ms->list[i]);
 }
 
@@ -48,16 +50,15 @@ static void
 copy_frame(struct message *m, const struct msg_MESSAGE *frame)
 {
 	m->inode = frame->inode;
-	m->dir = (uint8_t)frame->dir;
+	m->state = frame->dir == SPOOL_INCOMING ? STATE_OFFERED_INCOMING
+						: STATE_OFFERED_DEFERRED;
 	m->fd = -1;
 	m->pending = frame->pending;
 	m->hops =
 	    (uint16_t)(frame->hops < UINT16_MAX ? frame->hops : UINT16_MAX);
 	m->file = message_told_file(frame);
-	if (frame->version > 0) {
+	if (frame->version > 0)
 		m->next = m->file.rcpt_off;
-		m->known = true;
-	}
 	if (frame->sender.len > 0)
 		memcpy(m->sender, frame->sender.data, frame->sender.len);
 	m->verp = verp_kind(m->sender, frame->sender.len) == VERP_WANTED;
@@ -110,8 +111,8 @@ messages_add(struct messages *ms, const struct msg_MESSAGE *frame)
 	}
 	copy_frame(m, frame);
 	RB_INSERT(message_tree, &ms->tree, m);
-	TAILQ_INSERT_TAIL(&ms->list[LIST_NONE], m, on);
-	ms->count[LIST_NONE]++;
+	TAILQ_INSERT_TAIL(&ms->list[m->state], m, on);
+	ms->count[m->state]++;
 	return m;
 }
 
@@ -213,9 +214,9 @@ messages_drop(struct messages *ms, struct message *m)
 
 	messages_free_kept(&kept);
 	RB_REMOVE(message_tree, &ms->tree, m);
-	TAILQ_REMOVE(&ms->list[m->list], m, on);
-	ms->count[m->list]--;
-	if (m->active)
+	TAILQ_REMOVE(&ms->list[m->state], m, on);
+	ms->count[m->state]--;
+	if (message_is_active(m))
 		sched_message_free(&m->sched);
 	else
 		free(m->offer);
@@ -227,11 +228,11 @@ messages_drop(struct messages *ms, struct message *m)
 void
 messages_use(struct messages *ms, struct message *m)
 {
-	if (!m->rests)
+	if (m->rested_at == 0)
 		return;
 	TAILQ_REMOVE(&ms->resting, m, resting);
 	ms->nresting--;
-	m->rests = false;
+	m->rested_at = 0;
 }
 
 void
@@ -244,13 +245,12 @@ messages_close(struct messages *ms, struct message *m)
 void
 messages_rest(struct messages *ms, struct message *m, usec_t now)
 {
-	if (m->fd < 0 || m->rests)
+	if (m->fd < 0 || m->rested_at > 0)
 		return;
 	if (ms->nresting >= ms->rest_max)
 		messages_close(ms, TAILQ_FIRST(&ms->resting));
 	TAILQ_INSERT_TAIL(&ms->resting, m, resting);
 	ms->nresting++;
-	m->rests = true;
 	m->rested_at = ms->rested_at = now;
 }
 
@@ -315,40 +315,74 @@ message_told_file(const struct msg_MESSAGE *f)
 }
 
 struct message_offer *
-message_activate(struct message *m, usec_t now)
+messages_activate(struct messages *ms, struct message *m, usec_t now)
 {
 	struct message_offer *offer = m->offer;
 
-	ASSERT(!m->active);
-	m->active = true;
+	ASSERT(!message_is_active(m));
+	messages_put(ms, m, STATE_ACTIVE);
 	m->sched = NULL;
 	m->active_mono = now;
 	return offer;
 }
 
-void
-messages_put(struct messages *ms, struct message *m, enum message_list list)
+static void
+say_fault(struct messages *ms, const struct message *m, enum message_state to)
 {
-	TAILQ_REMOVE(&ms->list[m->list], m, on);
-	ms->count[m->list]--;
-	m->list = (uint8_t)list;
-	TAILQ_INSERT_TAIL(&ms->list[list], m, on);
-	ms->count[list]++;
+	char id[QUEUE_ID_SIZE];
+
+	message_id(m, id);
+	if (ms->faults++ == 0)
+		log_message(LOG_ERROR_L, "fault", id,
+		    "ALERT: fault of this program: a message goes from %s to "
+		    "%s",
+		    message_state_names[m->state], message_state_names[to]);
+}
+
+void
+messages_put(struct messages *ms, struct message *m, enum message_state state)
+{
+	if (!message_may_step((enum message_state)m->state, state))
+		say_fault(ms, m, state);
+	TAILQ_REMOVE(&ms->list[m->state], m, on);
+	ms->count[m->state]--;
+	m->state = (uint8_t)state;
+	TAILQ_INSERT_TAIL(&ms->list[state], m, on);
+	ms->count[state]++;
 }
 
 struct message *
-messages_first(struct messages *ms, enum message_list list)
+messages_first(struct messages *ms, enum message_state state)
 {
-	return TAILQ_FIRST(&ms->list[list]);
+	return TAILQ_FIRST(&ms->list[state]);
+}
+
+bool
+message_is_active(const struct message *m)
+{
+	return m->state >= STATE_ACTIVE;
+}
+
+enum spool_dir
+message_dir(const struct message *m)
+{
+	static const enum spool_dir dirs[STATE_ACTIVE] = {
+		[STATE_OFFERED_INCOMING] = SPOOL_INCOMING,
+		[STATE_OFFERED_DEFERRED] = SPOOL_DEFERRED,
+		[STATE_ENTERING_INCOMING] = SPOOL_INCOMING,
+		[STATE_ENTERING_DEFERRED] = SPOOL_DEFERRED,
+	};
+
+	return message_is_active(m) ? SPOOL_ACTIVE : dirs[m->state];
 }
 
 uint32_t
 messages_to_leave(const struct messages *ms)
 {
-	return ms->count[LIST_FINISHED] + ms->count[LIST_UNSYNCED] +
-	    ms->count[LIST_SYNCING] + ms->count[LIST_UNREPORTED] +
-	    ms->count[LIST_REPORTING] + ms->count[LIST_UNMOVED] +
-	    ms->count[LIST_LEAVING];
+	return ms->count[STATE_FINISHED] + ms->count[STATE_UNSYNCED] +
+	    ms->count[STATE_SYNCING] + ms->count[STATE_UNREPORTED] +
+	    ms->count[STATE_REPORTING] + ms->count[STATE_UNMOVED] +
+	    ms->count[STATE_LEAVING];
 }
 
 struct queue_id

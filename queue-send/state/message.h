@@ -24,24 +24,27 @@ struct sched_message;
 
 RB_HEAD(claims, claim);
 
-enum message_list {
-	LIST_NONE, /* active: entries wait or run, or the scheduler says when
-		      the next batch is read */
-	LIST_OFFERED_INCOMING,  /* prepared by todo-proc, waits for room */
-	LIST_OFFERED_DEFERRED,  /* the same, of deferred/ */
-	LIST_ENTERING_INCOMING, /* offered, and a move is under way (moves.c) */
-	LIST_ENTERING_DEFERRED, /* the same, of deferred/ */
-	LIST_READING,  /* active: a batch of recipients is to be read */
-	LIST_FETCHING, /* the same, when a thread has them in memory */
-	LIST_FINISHED, /* nothing of it waits or runs: to leave active/ */
-	LIST_STUCK,    /* finished, its file could not be moved: again later */
-	LIST_UNSYNCED, /* finished, its marks wait to be synced */
-	LIST_SYNCING,  /* that is under way */
-	LIST_UNREPORTED, /* finished, its failures are to be reported */
-	LIST_REPORTING,  /* that is under way */
-	LIST_UNMOVED, /* finished, waits for a place among those that leave */
-	LIST_LEAVING, /* a move is under way */
-	LIST_NLISTS,
+/* The states of a message (state/steps.c has the steps between them). Each has
+ * a list of its messages. */
+enum message_state {
+	STATE_OFFERED_INCOMING,  /* prepared by todo-proc, waits for room */
+	STATE_OFFERED_DEFERRED,  /* the same, of deferred/ */
+	STATE_ENTERING_INCOMING, /* offered, and a move is under way (moves.c)
+				  */
+	STATE_ENTERING_DEFERRED, /* the same, of deferred/ */
+	/* In the active queue: */
+	STATE_ACTIVE,     /* entries wait or run, or more is read later */
+	STATE_READING,    /* a batch of recipients is read */
+	STATE_FETCHING,   /* a thread reads the batch into memory */
+	STATE_FINISHED,   /* nothing of it waits or runs: it is to leave */
+	STATE_STUCK,      /* its file could not be moved: tried again later */
+	STATE_UNSYNCED,   /* its marks wait to be synced */
+	STATE_SYNCING,    /* a thread syncs its marks */
+	STATE_UNREPORTED, /* its failures are to be reported */
+	STATE_REPORTING,  /* a thread makes the report */
+	STATE_UNMOVED,    /* it waits for a place among those that leave */
+	STATE_LEAVING,    /* its move is under way */
+	NSTATES,
 };
 
 /* The fate of a message. One that is decided before its recipients have been
@@ -79,18 +82,15 @@ struct message_offer {
 struct message {
 	RB_ENTRY(message) link;
 	TAILQ_ENTRY(message) on;
-	uint8_t list;           /* enum message_list */
-	uint8_t dir;            /* enum spool_dir: where it lies */
+	uint8_t state;          /* enum message_state; messages_put() sets it */
 	uint8_t deaths;         /* of agents that had it */
 	uint8_t fate;           /* enum message_fate */
-	bool active : 1;        /* in the active queue */
 	bool reasons_begun : 1; /* defer/ holds this attempt's */
 	bool held_for : 1;      /* the hold of it has an end */
 	bool agent_died : 1;    /* in this attempt */
 	bool decided : 1;       /* a mark on disk says hold or delete */
 	bool named : 1;         /* todo-proc has told all its destinations */
 	bool sole : 1;          /* and there is one */
-	bool fresh : 1;         /* came from incoming/ */
 	bool succeeded : 1;     /* a delivery may have to be reported */
 	bool reported : 1;      /* by this attempt, or not to be by it */
 	bool expires : 1;       /* given up by an operator */
@@ -105,9 +105,7 @@ struct message {
 	bool released : 1;      /* by an operator, from a hold */
 	bool fetching : 1;      /* a thread opens and reads its file */
 	bool fetched : 1;       /* the batch is in memory */
-	bool known : 1;         /* the trailer was told by todo-proc */
 	bool removed : 1;       /* in place of its last mark */
-	bool rests : 1;         /* nothing is done with the open file */
 	bool verp : 1;          /* each recipient has a sender of its own */
 	bool stuck : 1;         /* the disk refused to move it out of active/ */
 	uint8_t locked;         /* tries to report it that met a lock */
@@ -126,7 +124,6 @@ struct message {
 	uint32_t nreasons;       /* of these: reasons for defer/ */
 	uint32_t second;         /* for ages_remove() */
 	uint32_t marked;         /* epoch of the last mark (sync.c), 0: none */
-	uint32_t syncing;        /* serial of the sync, 0: none */
 	uint32_t wait_s;         /* until its report may go, 0: none waits */
 	uint32_t rule;           /* of the hold, not noted yet; 0: none */
 	struct backlog *backlog; /* the destination that holds it, or NULL */
@@ -135,7 +132,8 @@ struct message {
 	    *kept;   /* reasons of deferrals that are to be written; NULL */
 	char *rcpts; /* records of its recipients, or NULL: in the file */
 	TAILQ_ENTRY(message) resting;
-	usec_t rested_at; /* since when, while it rests */
+	usec_t rested_at; /* nothing is done with the open file since then; 0:
+			     it is in use, or closed */
 	int fd;           /* of its file, O_RDWR, or -1 */
 	int error;        /* -errno of FATE_UNREADABLE and FATE_DAMAGED */
 	const char *why;  /* the damage, or NULL */
@@ -166,10 +164,11 @@ struct messages {
 	struct message_queue resting; /* the longest first */
 	uint32_t nresting, rest_max;
 	usec_t rested_at; /* when a file last began to rest */
-	struct message_queue list[LIST_NLISTS];
-	uint32_t count[LIST_NLISTS];
-	size_t kept;  /* bytes, of all messages */
-	size_t rcpts; /* the same */
+	struct message_queue list[NSTATES];
+	uint32_t count[NSTATES];
+	size_t kept;     /* bytes, of all messages */
+	size_t rcpts;    /* the same */
+	uint64_t faults; /* steps that are not in the table */
 };
 
 /* Bytes of recipients in memory, at most; others are read again. */
@@ -191,10 +190,16 @@ struct message *messages_find(struct messages *ms, uint64_t inode);
 struct message *messages_after(struct messages *ms, uint64_t inode);
 /* Free it, while nothing of it runs. The file is not touched. */
 void messages_drop(struct messages *ms, struct message *m);
-/* From its list to the end of this one. */
+/* The message has that state from now on, and is the last of its list. A step
+ * that is not in the table of steps.c is a fault of the program: it is counted,
+ * the first one is logged, and the step is taken. */
 void
-messages_put(struct messages *ms, struct message *m, enum message_list list);
-struct message *messages_first(struct messages *ms, enum message_list list);
+messages_put(struct messages *ms, struct message *m, enum message_state state);
+struct message *messages_first(struct messages *ms, enum message_state state);
+/* Is it in the active queue? */
+bool message_is_active(const struct message *m);
+/* The directory of its file, as long as no move is under way. */
+enum spool_dir message_dir(const struct message *m);
 /* How many are about to leave, but for those that cannot. */
 uint32_t messages_to_leave(const struct messages *ms);
 
@@ -228,7 +233,8 @@ uint32_t message_hash(const struct message *m);
 void message_set_file(struct message *m, const struct queue_file *file);
 /* The message enters the active queue, without a sched_message yet. The offer
  * is the caller's to free. */
-struct message_offer *message_activate(struct message *m, usec_t now);
+struct message_offer *
+messages_activate(struct messages *ms, struct message *m, usec_t now);
 /* The trailer of which a frame tells. */
 struct queue_file message_told_file(const struct msg_MESSAGE *frame);
 /* Keeps the recipients of the offer, if there are some, and memory for them. */

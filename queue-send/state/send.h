@@ -93,7 +93,6 @@ struct publisher {
 
 struct marks_sync {
 	uint32_t tasks;    /* for single messages, under way */
-	uint32_t serial;   /* of the last task */
 	uint32_t epoch;    /* of marks that are written now, from 1 */
 	uint32_t synced;   /* marks up to this epoch are on disk */
 	uint32_t whole;    /* up to here they will be; 0: no task for all */
@@ -252,7 +251,7 @@ struct send {
 	struct record_list unrecorded; /* results without their marks */
 	usec_t record_at;              /* when to try them again */
 	usec_t finish_at;              /* not before: nothing could be moved */
-	usec_t stuck_at;               /* when to try LIST_STUCK again */
+	usec_t stuck_at;               /* when to try STATE_STUCK again */
 	struct evacuation *evacuation; /* NULL: the queue keeps its mail */
 	struct accepted_tree accepted; /* accepted.c */
 

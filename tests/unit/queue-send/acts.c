@@ -177,12 +177,12 @@ Test(acts, offered_ones_are_forgotten)
 	w.s.admission_blocked_until = USEC_NEVER; /* offers stay offers */
 	world_offer(&w, SPOOL_DEFERRED, deferred);
 	incoming = world_message(&w, "d", 1);
-	cr_assert_eq(w.s.messages.count[LIST_OFFERED_DEFERRED], 1);
-	cr_assert_eq(w.s.messages.count[LIST_OFFERED_INCOMING], 1);
+	cr_assert_eq(w.s.messages.count[STATE_OFFERED_DEFERRED], 1);
+	cr_assert_eq(w.s.messages.count[STATE_OFFERED_INCOMING], 1);
 	cr_expect_eq(act(ACT_HOLD, incoming), 0);
 	cr_expect_eq(act(ACT_DELETE, deferred), 0);
-	cr_expect_eq(w.s.messages.count[LIST_OFFERED_DEFERRED], 0);
-	cr_expect_eq(w.s.messages.count[LIST_OFFERED_INCOMING], 0);
+	cr_expect_eq(w.s.messages.count[STATE_OFFERED_DEFERRED], 0);
+	cr_expect_eq(w.s.messages.count[STATE_OFFERED_INCOMING], 0);
 	cr_expect_eq(world_where(&w, incoming), SPOOL_HOLD);
 	cr_expect_eq(world_where(&w, deferred), SPOOL_DELETED);
 	cr_expect_eq(w.s.due.asked, 0);

@@ -228,7 +228,7 @@ Test(evacuate, nothing_is_offered_and_moved)
 	    &(struct msg){ .type = MSG_GONE,
 		.u.GONE = { .inode = gone, .error = -ENOENT } });
 	world_run(w);
-	cr_expect_eq(w->s.messages.count[LIST_OFFERED_INCOMING], 0);
+	cr_expect_eq(w->s.messages.count[STATE_OFFERED_INCOMING], 0);
 	cr_expect_not_null(w->s.links->todo, "its link is not closed");
 	hand_over(&b);
 	cr_expect_eq(world_where(&b.there, inode), SPOOL_INCOMING);

@@ -228,13 +228,13 @@ Test(explain, nothing_starts)
 Test(explain, a_message_whose_attempt_is_over)
 {
 	static const struct {
-		enum message_list list;
+		enum message_state state;
 		enum situation want;
 	} rows[] = {
-		{ LIST_UNSYNCED, SITUATION_SYNCING },
-		{ LIST_SYNCING, SITUATION_SYNCING },
-		{ LIST_UNREPORTED, SITUATION_REPORTING },
-		{ LIST_REPORTING, SITUATION_REPORTING },
+		{ STATE_UNSYNCED, SITUATION_SYNCING },
+		{ STATE_SYNCING, SITUATION_SYNCING },
+		{ STATE_UNREPORTED, SITUATION_REPORTING },
+		{ STATE_REPORTING, SITUATION_REPORTING },
 	};
 	uint64_t inode = world_message(&w, "a@one.test", 1);
 	struct message *m = messages_find(&w.s.messages, inode);
@@ -243,11 +243,12 @@ Test(explain, a_message_whose_attempt_is_over)
 	cr_assert_not_null(m);
 	w.s.sync.not_before = w.s.reports->not_before = USEC_NEVER;
 	for (i = 0; i < ARRAY_LEN(rows); i++) {
-		messages_put(&w.s.messages, m, rows[i].list);
+		messages_put(&w.s.messages, m, rows[i].state);
 		ask(inode);
 		fact(rows[i].want);
 	}
-	messages_put(&w.s.messages, m, LIST_NONE);
+	messages_put(&w.s.messages, m, STATE_ACTIVE);
+	w.s.messages.faults = 0; /* the steps of this test */
 }
 
 Test(explain, what_an_operator_has_decided)
@@ -263,22 +264,22 @@ Test(explain, what_an_operator_has_decided)
 	m->fate = FATE_OPEN;
 }
 
-/* The list that a message is on says what it waits for. */
-Test(explain, lists)
+/* The state of a message says what it waits for. */
+Test(explain, states)
 {
 	static const struct {
-		enum message_list list;
+		enum message_state state;
 		enum situation want;
 	} rows[] = {
-		{ LIST_FINISHED, SITUATION_LEAVING },
-		{ LIST_STUCK, SITUATION_STUCK },
-		{ LIST_UNSYNCED, SITUATION_SYNCING },
-		{ LIST_SYNCING, SITUATION_SYNCING },
-		{ LIST_UNREPORTED, SITUATION_REPORTING },
-		{ LIST_REPORTING, SITUATION_REPORTING },
-		{ LIST_UNMOVED, SITUATION_LEAVING },
-		{ LIST_LEAVING, SITUATION_MOVING },
-		{ LIST_READING, SITUATION_READING },
+		{ STATE_FINISHED, SITUATION_LEAVING },
+		{ STATE_STUCK, SITUATION_STUCK },
+		{ STATE_UNSYNCED, SITUATION_SYNCING },
+		{ STATE_SYNCING, SITUATION_SYNCING },
+		{ STATE_UNREPORTED, SITUATION_REPORTING },
+		{ STATE_REPORTING, SITUATION_REPORTING },
+		{ STATE_UNMOVED, SITUATION_LEAVING },
+		{ STATE_LEAVING, SITUATION_MOVING },
+		{ STATE_READING, SITUATION_READING },
 	};
 	uint64_t inode = world_message(&w, "a@one.test", 1);
 	struct message *m = messages_find(&w.s.messages, inode);
@@ -286,11 +287,12 @@ Test(explain, lists)
 
 	cr_assert_not_null(m);
 	for (i = 0; i < ARRAY_LEN(rows); i++) {
-		messages_put(&w.s.messages, m, rows[i].list);
+		messages_put(&w.s.messages, m, rows[i].state);
 		ask(inode);
 		fact(rows[i].want);
 	}
-	messages_put(&w.s.messages, m, LIST_NONE);
+	messages_put(&w.s.messages, m, STATE_ACTIVE);
+	w.s.messages.faults = 0; /* the steps of this test */
 	m->nunrecorded = 3;
 	ask(inode);
 	cr_expect_eq(fact(SITUATION_RECORDING)->f.recipients, 3);
@@ -312,7 +314,7 @@ Test(explain, D41_on_the_way_to_the_active_queue)
 	cr_assert_not_null(m);
 	ask(inode);
 	fact(SITUATION_OFFERED);
-	messages_put(&w.s.messages, m, LIST_ENTERING_INCOMING);
+	messages_put(&w.s.messages, m, STATE_ENTERING_INCOMING);
 	ask(inode);
 	fact(SITUATION_ENTERING);
 }
@@ -453,10 +455,10 @@ Test(explain, states_of_the_queue)
 	ask(inode);
 	cr_expect_eq(fact(SITUATION_ACTIVE_FULL)->f.limit, 20);
 	w.s.active -= 20;
-	w.s.messages.count[LIST_ENTERING_INCOMING] += 20;
+	w.s.messages.count[STATE_ENTERING_INCOMING] += 20;
 	ask(inode);
 	cr_expect_eq(fact(SITUATION_ACTIVE_FULL)->f.used, 20, "on their way");
-	w.s.messages.count[LIST_ENTERING_INCOMING] -= 20;
+	w.s.messages.count[STATE_ENTERING_INCOMING] -= 20;
 	close(w.todo);
 	w.todo = -1;
 	world_run(&w);

@@ -302,7 +302,7 @@ Test(hold_rules, D6_the_note_outlives_a_move_that_fails)
 	w.s.finish_at = 0;
 	send_wake(&w.s);
 	world_run(&w);
-	cr_expect_eq(w.s.messages.count[LIST_STUCK], 1);
+	cr_expect_eq(w.s.messages.count[STATE_STUCK], 1);
 	w.s.stuck_at = 0;
 	(void)world_trace();
 	send_wake(&w.s);

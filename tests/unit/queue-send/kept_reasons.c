@@ -42,8 +42,8 @@ await(void)
 	const uint32_t *count = w.s.messages.count;
 
 	world_run(&w);
-	while (count[LIST_ENTERING_INCOMING] + count[LIST_ENTERING_DEFERRED] +
-		count[LIST_LEAVING] >
+	while (count[STATE_ENTERING_INCOMING] + count[STATE_ENTERING_DEFERRED] +
+		count[STATE_LEAVING] >
 	    0) {
 		cr_assert_eq(poll(&p, 1, 120000), 1, "a move does not end");
 		world_run(&w);

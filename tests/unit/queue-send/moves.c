@@ -84,8 +84,8 @@ under_way(void)
 {
 	const uint32_t *count = w.s.messages.count;
 
-	return count[LIST_ENTERING_INCOMING] + count[LIST_ENTERING_DEFERRED] +
-	    count[LIST_LEAVING];
+	return count[STATE_ENTERING_INCOMING] + count[STATE_ENTERING_DEFERRED] +
+	    count[STATE_LEAVING];
 }
 
 /* Until as many are left, which are at a gate. */
@@ -129,7 +129,7 @@ begin_to_enter(void)
 
 	closed = true;
 	inode = world_message(&w, "d", 1);
-	cr_assert_eq(w.s.messages.count[LIST_ENTERING_INCOMING], 1);
+	cr_assert_eq(w.s.messages.count[STATE_ENTERING_INCOMING], 1);
 	return inode;
 }
 
@@ -142,7 +142,7 @@ begin_to_leave(void)
 	closed = true;
 	cr_assert_eq(world_deliver(&w, AGENT_DEFERRED), 1);
 	world_run(&w);
-	cr_assert_eq(w.s.messages.count[LIST_LEAVING], 1);
+	cr_assert_eq(w.s.messages.count[STATE_LEAVING], 1);
 	return inode;
 }
 
@@ -156,7 +156,7 @@ Test(moves, D41_deliveries_go_on_while_the_disk_moves_slowly)
 	closed = true;
 	cr_assert_eq(world_deliver(&w, AGENT_DEFERRED), 10);
 	world_run(&w);
-	cr_assert_eq(w.s.messages.count[LIST_LEAVING], 2);
+	cr_assert_eq(w.s.messages.count[STATE_LEAVING], 2);
 	let_go(0, 0);
 	let_go(0, 0);
 	await(0);
@@ -291,7 +291,7 @@ Test(moves, D41_D2_a_message_that_the_disk_keeps_out_comes_later)
 		closed = false;
 		cr_expect_eq(world_where(&w, inode), SPOOL_INCOMING);
 		cr_expect_eq(w.s.active, 0);
-		cr_expect_eq(w.s.messages.count[LIST_OFFERED_INCOMING],
+		cr_expect_eq(w.s.messages.count[STATE_OFFERED_INCOMING],
 		    (uint32_t)refusals[i].general, "%s", refusals[i].name);
 		if (!refusals[i].general)
 			world_offer(&w, SPOOL_INCOMING, inode);
@@ -319,8 +319,8 @@ Test(moves, D41_D2_a_message_that_the_disk_keeps_in_leaves_later)
 		cr_expect_eq(world_where(&w, inode), SPOOL_ACTIVE);
 		cr_expect_null(due_find(&w.s.due, inode));
 		cr_expect_eq(
-		    w.s.messages.count[refusals[i].general ? LIST_FINISHED
-							   : LIST_STUCK],
+		    w.s.messages.count[refusals[i].general ? STATE_FINISHED
+							   : STATE_STUCK],
 		    1, "%s", refusals[i].name);
 		w.s.health.read_only = false;
 		w.s.finish_at = w.s.stuck_at = 0;
@@ -435,7 +435,7 @@ Test(moves, D41_D24_a_start_finds_what_a_move_has_left)
 /* ---- bounds ---- */
 
 /* mutation: queue-send/message/finish.c: move_away() has no bound; moves.c:
- * nothing leaves LIST_UNMOVED. */
+ * nothing leaves STATE_UNMOVED. */
 Test(moves, D41_many_leave_and_removals_pass_them)
 {
 	const uint32_t n = 70;
@@ -449,9 +449,9 @@ Test(moves, D41_many_leave_and_removals_pass_them)
 	closed = true;
 	cr_assert_eq(world_deliver(&w, AGENT_DEFERRED), n);
 	world_run(&w);
-	most = w.s.messages.count[LIST_LEAVING];
+	most = w.s.messages.count[STATE_LEAVING];
 	cr_expect_lt(most, n);
-	cr_expect_eq(w.s.messages.count[LIST_UNMOVED], n - most);
+	cr_expect_eq(w.s.messages.count[STATE_UNMOVED], n - most);
 	world_result(&w, &last, 0, AGENT_SENT);
 	world_done(&w, &last);
 	world_run(&w);
@@ -479,7 +479,7 @@ Test(moves, D41_no_more_come_than_there_is_room_for)
 	for (i = 0; i < ARRAY_LEN(names); i++)
 		world_message(&w, names[i], 1);
 	cr_expect_eq(under_way(), 2);
-	cr_expect_eq(w.s.messages.count[LIST_OFFERED_INCOMING], 2);
+	cr_expect_eq(w.s.messages.count[STATE_OFFERED_INCOMING], 2);
 	closed = false;
 	let_go(0, 0);
 	let_go(0, 0);

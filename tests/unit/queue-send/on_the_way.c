@@ -34,10 +34,10 @@ Test(on_the_way, D41_a_message_on_its_way_is_not_asked_for_again)
 	world_offer_again(&w, inode);
 	m = messages_find(&w.s.messages, inode);
 	cr_assert_not_null(m);
-	messages_put(&w.s.messages, m, LIST_ENTERING_DEFERRED);
+	messages_put(&w.s.messages, m, STATE_ENTERING_DEFERRED);
 	offers_drop(&w.s);
 	cr_expect_eq(w.s.due.asked, 1);
-	messages_put(&w.s.messages, m, LIST_OFFERED_DEFERRED);
+	messages_put(&w.s.messages, m, STATE_OFFERED_DEFERRED);
 	w.s.admission_blocked_until = 0;
 	send_wake(&w.s);
 	world_run(&w);
@@ -91,12 +91,12 @@ Test(on_the_way, what_an_offer_of_before_has_swallowed_is_asked_for_again)
 
 	w.s.admission_blocked_until = USEC_NEVER;
 	offer_as_new(inode);
-	cr_assert_eq(w.s.messages.count[LIST_OFFERED_INCOMING], 1);
+	cr_assert_eq(w.s.messages.count[STATE_OFFERED_INCOMING], 1);
 	cr_expect_eq(world_deliver(&w, AGENT_SENT), 4);
 	cr_assert_eq(w.nprepared, 1);
 	world_offer(&w, SPOOL_DEFERRED, inode);
 	world_run(&w);
-	cr_expect_eq(w.s.messages.count[LIST_OFFERED_DEFERRED], 0);
+	cr_expect_eq(w.s.messages.count[STATE_OFFERED_DEFERRED], 0);
 	w.s.admission_blocked_until = 0;
 	send_wake(&w.s);
 	world_run(&w);

@@ -103,7 +103,7 @@ Test(passed_files, D22_that_were_closed_before_they_moved_are_looked_at)
 	world_offer_with(&w, offered, fd, other);
 	close(fd);
 	world_run(&w);
-	cr_assert_eq(w.s.messages.count[LIST_OFFERED_INCOMING], 1);
+	cr_assert_eq(w.s.messages.count[STATE_OFFERED_INCOMING], 1);
 	cr_expect_eq(unit_descriptors(), before + 1);
 	messages_close_resting(&w.s.messages);
 	cr_expect_eq(unit_descriptors(), before, "it rested");

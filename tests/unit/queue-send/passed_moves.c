@@ -64,7 +64,7 @@ await(void)
 		.events = POLLIN };
 
 	world_run(&w);
-	while (count[LIST_ENTERING_INCOMING] + count[LIST_LEAVING] > 0) {
+	while (count[STATE_ENTERING_INCOMING] + count[STATE_LEAVING] > 0) {
 		cr_assert_eq(poll(&p, 1, 120000), 1, "a move does not end");
 		world_run(&w);
 	}
@@ -81,7 +81,7 @@ Test(passed_moves, a_file_that_came_with_the_offer_is_opened_by_nobody)
 	world_offer(&w, SPOOL_INCOMING, inode);
 	(void)world_opens();
 	world_run(&w);
-	cr_assert_eq(w.s.messages.count[LIST_ENTERING_INCOMING], 1);
+	cr_assert_eq(w.s.messages.count[STATE_ENTERING_INCOMING], 1);
 	messages_close_resting(&w.s.messages);
 	let_go(0);
 	await();
@@ -103,7 +103,7 @@ Test(passed_moves, D2_a_file_that_came_with_the_offer_rests_when_the_move_fails)
 	cr_expect_eq(unit_descriptors(), before + 1);
 	let_go(ENOSPC);
 	await();
-	cr_assert_eq(w.s.messages.count[LIST_OFFERED_INCOMING], 1);
+	cr_assert_eq(w.s.messages.count[STATE_OFFERED_INCOMING], 1);
 	messages_close_resting(&w.s.messages);
 	cr_expect_eq(unit_descriptors(), before);
 	w.s.admission_blocked_until = 0;

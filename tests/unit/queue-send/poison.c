@@ -53,7 +53,7 @@ live_or_die(struct world *w, uint32_t most, uint32_t *suspects)
 	if (dies) {
 		struct message *m;
 
-		TAILQ_FOREACH (m, &w->s.messages.list[LIST_NONE], on)
+		TAILQ_FOREACH (m, &w->s.messages.list[STATE_ACTIVE], on)
 			*suspects += m->deaths >= RETRY_SUSPECT_DEATHS;
 		io_close(&w->agent);
 		world_run(w);

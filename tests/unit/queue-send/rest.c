@@ -36,7 +36,7 @@ drop_all(void)
 {
 	struct message *m;
 
-	while ((m = messages_first(&ms, LIST_NONE)) != NULL)
+	while ((m = messages_first(&ms, STATE_OFFERED_DEFERRED)) != NULL)
 		messages_drop(&ms, m);
 	cr_expect_eq(ms.nresting, 0);
 }

@@ -221,7 +221,7 @@ Test(slow, D41_a_move_behind_one_that_hangs_gets_another_thread)
 	world_offer(&slow_w, SPOOL_INCOMING, world_file(&slow_w, "d", 1, 0));
 	world_offer(&slow_w, SPOOL_INCOMING, world_file(&slow_w, "e", 1, 0));
 	world_run(&slow_w);
-	cr_assert_eq(slow_w.s.messages.count[LIST_ENTERING_INCOMING], 2);
+	cr_assert_eq(slow_w.s.messages.count[STATE_ENTERING_INCOMING], 2);
 	for (i = 0; i < 1000 && atomic_load(&slow_came) < 2; i++)
 		event_base_loop(slow_w.s.base, EVLOOP_ONCE);
 	cr_expect_eq(atomic_load(&slow_came), 2);
@@ -240,10 +240,10 @@ Test(slow, D41_a_move_that_has_ended_waits_for_none_that_hangs)
 	world_offer(&slow_w, SPOOL_INCOMING, world_file(&slow_w, "d", 1, 0));
 	world_offer(&slow_w, SPOOL_INCOMING, world_file(&slow_w, "e", 1, 0));
 	world_run(&slow_w);
-	cr_assert_eq(slow_w.s.messages.count[LIST_ENTERING_INCOMING], 2);
+	cr_assert_eq(slow_w.s.messages.count[STATE_ENTERING_INCOMING], 2);
 	cr_assert_eq(write(slow_gate[1], "", 1), 1);
 	while (slow_w.s.active == 0)
 		event_base_loop(slow_w.s.base, EVLOOP_ONCE);
-	cr_expect_eq(slow_w.s.messages.count[LIST_ENTERING_INCOMING], 1);
+	cr_expect_eq(slow_w.s.messages.count[STATE_ENTERING_INCOMING], 1);
 	slow_open(1);
 }

@@ -403,7 +403,7 @@ Test(slow, D43_D22_a_message_that_stays_leaves_no_reasons_of_others)
 	cr_assert_eq(reason_add(&slow_w.s.sp, SPOOL_DEFER, inode, &reason), 0);
 	slow_removes = true;
 	begin_end();
-	cr_expect_eq(slow_w.s.messages.count[LIST_LEAVING], 1);
+	cr_expect_eq(slow_w.s.messages.count[STATE_LEAVING], 1);
 	slow_open(1);
 	while (slow_w.s.active > 0)
 		event_base_loop(slow_w.s.base, EVLOOP_ONCE);

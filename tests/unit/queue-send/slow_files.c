@@ -228,7 +228,7 @@ Test(slow, D43_further_recipients_are_read_by_a_thread)
 		slow_close();
 		slow_cold = true;
 		inode = world_message(&slow_w, "d", 30);
-		cr_assert_eq(slow_w.s.messages.count[LIST_FETCHING], 1);
+		cr_assert_eq(slow_w.s.messages.count[STATE_FETCHING], 1);
 		slow_cold = false;
 		world_message(&slow_w, "e", 1);
 		if (hold == 1)
@@ -280,10 +280,10 @@ Test(slow, D43_batches_that_are_fetched_keep_the_limit_of_recipients)
 	slow_cold = true;
 	world_message(&slow_w, "d", 30);
 	world_message(&slow_w, "e", 30);
-	cr_assert_eq(slow_w.s.messages.count[LIST_FETCHING], 2);
+	cr_assert_eq(slow_w.s.messages.count[STATE_FETCHING], 2);
 	slow_cold = false;
 	slow_open(2);
-	cr_expect_eq(slow_w.s.messages.count[LIST_FETCHING], 0);
+	cr_expect_eq(slow_w.s.messages.count[STATE_FETCHING], 0);
 	cr_expect_eq(sched_figures(slow_w.s.sched).recipients, 23);
 }
 
@@ -296,7 +296,7 @@ Test(slow, D43_a_bounded_number_of_files_is_fetched)
 	cr_assert_eq(slow_w.s.fetches.tasks, 1);
 	slow_w.s.fetches.tasks += 63;
 	world_message(&slow_w, "e", 30);
-	cr_expect_eq(slow_w.s.messages.count[LIST_FETCHING], 1);
+	cr_expect_eq(slow_w.s.messages.count[STATE_FETCHING], 1);
 	slow_w.s.fetches.tasks -= 63;
 	slow_cold = false;
 	slow_open(1);

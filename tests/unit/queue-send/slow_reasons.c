@@ -22,7 +22,7 @@ await_moves(void)
 	const uint32_t *count = slow_w.s.messages.count;
 
 	world_run(&slow_w);
-	while (count[LIST_ENTERING_INCOMING] + count[LIST_LEAVING] > 0) {
+	while (count[STATE_ENTERING_INCOMING] + count[STATE_LEAVING] > 0) {
 		cr_assert_eq(poll(&p, 1, 30000), 1, "a move does not end");
 		world_run(&slow_w);
 	}

@@ -41,7 +41,7 @@ static void
 go_on(void)
 {
 	slow_open(1);
-	while (slow_w.s.messages.count[LIST_LEAVING] > 0)
+	while (slow_w.s.messages.count[STATE_LEAVING] > 0)
 		event_base_loop(slow_w.s.base, EVLOOP_ONCE);
 	world_run(&slow_w);
 }

@@ -384,11 +384,10 @@ Test(sync_threads, D22_a_sync_that_ends_says_nothing_of_another_message)
 	active_forget(&w.s, messages_find(&w.s.messages, frame.inode));
 	other = messages_add(&w.s.messages, &frame);
 	cr_assert_not_null(other);
-	messages_put(&w.s.messages, other, LIST_OFFERED_INCOMING);
 	cr_assert_eq(write(gate[1], "", 1), 1);
 	await_sync();
 	cr_assert_eq(w.s.sync.tasks, 0);
-	cr_assert_eq(other->list, LIST_OFFERED_INCOMING);
+	cr_assert_eq(other->state, STATE_OFFERED_INCOMING);
 }
 
 /* mutation: queue-send/message/sync.c: MANY is a million. */

@@ -58,7 +58,7 @@ make_lie(uint64_t inode)
 	close(fd);
 }
 
-/* mutation: queue-send/message/active.c: m->known is never set. */
+/* mutation: queue-send/message/active.c: no offer is known. */
 Test(told_files, are_not_opened_to_begin)
 {
 	const uint64_t inode = begin("d", 1);
@@ -304,7 +304,7 @@ Test(told_files, where_removals_run_behind_each_recipient_is_marked)
 }
 
 /* The message that was offered is gone, and another one has its inode.
- * mutation: queue-send/message/active.c: m->known says nothing of the memory.
+ * mutation: queue-send/message/active.c: `known' says nothing of the memory.
  */
 Test(told_files, D22_are_looked_at_where_an_inode_number_may_come_again)
 {
@@ -323,7 +323,7 @@ Test(told_files, D22_are_looked_at_where_an_inode_number_may_come_again)
 	cr_expect_eq(world_where(&w, other), SPOOL_NDIRS);
 }
 
-/* mutation: queue-send/message/active.c: m->known says nothing of the first. */
+/* mutation: queue-send/message/active.c: `known' says nothing of the first. */
 Test(told_files, are_looked_at_again_when_they_came_back)
 {
 	uint64_t inode = begin("d", 1);

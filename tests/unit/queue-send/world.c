@@ -144,6 +144,7 @@ world_use_threads(struct world *w)
 void
 world_end(struct world *w)
 {
+	cr_expect_eq(w->s.messages.faults, 0, "a step that no table has");
 	finish(w);
 	io_close(&w->segment);
 	conf_done(&w->conf);
