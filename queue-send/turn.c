@@ -30,27 +30,6 @@ stop_is_over(const struct send *s)
 	    s->acts.count == 0 && (to_move(s) == 0 || s->health.read_only);
 }
 
-/* Is the disk what the stop has waited for in vain? */
-static bool
-disk_is_waited_for(struct send *s)
-{
-	return to_move(s) > 0 || s->records.count > 0 || s->acts.count > 0 ||
-	    s->fetches.tasks > 0 || disk_is_slow(s);
-}
-
-/* Reasons that wait for a move are written without it. */
-static void
-write_kept(struct send *s)
-{
-	struct message *m = messages_after(&s->messages, 0);
-
-	if (disk_is_waited_for(s))
-		return;
-	for (; m != NULL; m = messages_after(&s->messages, m->inode))
-		if (m->kept != NULL)
-			reasons_flush(s, m);
-}
-
 /* The end of a stop: all deliveries are over, or the time is. Files in active/
  * go back to incoming/ at the next start. */
 static usec_t
@@ -74,7 +53,6 @@ stop_work(struct send *s)
 		log_warning("stopped with %u deliveries running, %u messages "
 			    "to be removed",
 		    running, removal_to_do(s));
-	write_kept(s);
 	site_table_tell(s);
 	daemon_exit(s->d, 0);
 	return USEC_NEVER;

@@ -137,27 +137,6 @@ reason_add(const struct spool *sp, enum spool_dir dir, uint64_t inode,
 	return r;
 }
 
-int
-reason_add_attempt(const struct spool *sp, uint64_t inode,
-    const struct reason_attempt *attempt)
-{
-	const struct buf *lines = attempt->lines;
-	struct buf all = { 0 };
-	uint32_t number = 1;
-	int r;
-
-	if (!attempt->begins)
-		return append_to(sp, SPOOL_DEFER, inode, lines, false);
-	if (!attempt->first)
-		number += reason_attempts(sp, inode);
-	(void)reason_clear(sp, SPOOL_DEFER, inode);
-	buf_printf(&all, REASON_ATTEMPT "\t%" PRIu32 "\n", number);
-	buf_add(&all, lines->data, lines->len);
-	r = append_to(sp, SPOOL_DEFER, inode, &all, false);
-	buf_done(&all);
-	return r;
-}
-
 static int
 set_marked(const struct spool *sp, const char *leaf)
 {

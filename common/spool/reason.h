@@ -53,15 +53,6 @@ struct reason {
 
 int reason_add(const struct spool *sp, enum spool_dir dir, uint64_t inode,
     const struct reason *reason);
-/* The reasons of an attempt, as reason_format() makes them without the number
- * of the attempt, with one write. begins: in place of those of the attempts
- * before, with the number; first: there was none. */
-struct reason_attempt {
-	const struct buf *lines;
-	bool begins, first;
-};
-int reason_add_attempt(const struct spool *sp, uint64_t inode,
-    const struct reason_attempt *attempt);
 /* How many attempts have left reasons in defer/: 0, when it is not known. */
 uint32_t reason_attempts(const struct spool *sp, uint64_t inode);
 /* The same for a reader who has to know: -errno when defer/ cannot be read. */

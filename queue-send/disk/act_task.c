@@ -61,17 +61,12 @@ act_task_file(struct act_task *t)
 int
 act_task_note(struct act_task *t)
 {
-	const struct reason_attempt attempt = { t->reasons, t->begins_defer,
-		t->first };
 	struct hold_note_before before;
 	int r = 0;
 
 	if (t->begins_bounce)
 		(void)reason_clear(t->sp, SPOOL_BOUNCE, t->id.inode);
-	if (t->reasons != NULL)
-		t->reason_error =
-		    reason_add_attempt(t->sp, t->id.inode, &attempt);
-	else if (t->begins_defer && t->first) /* another message's */
+	if (t->begins_defer && t->first) /* another message's */
 		(void)reason_clear(t->sp, SPOOL_DEFER, t->id.inode);
 	if (t->has_note)
 		r = hold_note_write(t->sp, &t->id, &t->note, &before);
@@ -201,10 +196,6 @@ drop(struct sync_task *task)
 
 	io_close(&t->fd);
 	buf_done(&t->sender);
-	if (t->reasons != NULL)
-		buf_done(t->reasons);
-	free(t->reasons);
-	t->reasons = NULL;
 	other_queue_free(&t->to);
 }
 

@@ -79,7 +79,6 @@ struct act_task {
 
 	/* Of a message in the active queue, which its results hold there. */
 	struct message *message; /* the loop's */
-	struct buf *reasons;     /* kept until now; owned; NULL: none */
 	bool begins_defer, begins_bounce, first;
 	bool marks;   /* a mark is written: of an expiry, or of ... */
 	int decision; /* ... REASON_TO_HOLD, REASON_TO_DELETE; 0: undecided */
@@ -97,7 +96,6 @@ struct act_task {
 	int fd;              /* of its file, still locked, or -1 */
 	struct buf sender;   /* of a message in corrupt/; empty: none is told */
 	uint32_t uid;        /* of its submitter */
-	int reason_error;    /* of reasons */
 };
 
 /* NULL: no memory. */
@@ -105,8 +103,8 @@ struct act_task *act_task_new(struct send *s, const struct act_order *order,
     int (*work)(struct act_task *t));
 /* A message that lies on disk: its note, its due time, its move. */
 int act_task_file(struct act_task *t);
-/* A message in the active queue: reasons that were kept, then the note, or the
- * mark of one that is given up. */
+/* A message in the active queue: the note, or the mark of one that is given up.
+ */
 int act_task_note(struct act_task *t);
 /* To another queue. */
 int act_task_spread(struct act_task *t);

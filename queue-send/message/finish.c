@@ -92,13 +92,6 @@ go_at_once(struct send *s, struct message *m, enum message_fate fate)
 		gone(s, m, fate);
 }
 
-static void
-say_reasons(struct send *s, const struct message *m, const struct move *mv)
-{
-	if (mv->t.reason_error < 0)
-		disk_write_failed(s, m, "write a reason", mv->t.reason_error);
-}
-
 /* A message without its note is not held, and not delivered now. */
 static void
 not_noted(struct send *s, struct message *m, int error)
@@ -113,7 +106,6 @@ moved(struct send *s, struct message *m, struct move *mv)
 {
 	const int r = mv->t.task.error;
 
-	say_reasons(s, m, mv);
 	if (mv->t.has_note)
 		m->rule = 0;
 	if (mv->t.note_error < 0) {
@@ -148,18 +140,6 @@ strange_reasons(const struct message *m)
 	return bits;
 }
 
-/* Reasons that were kept begin defer/ anew, unless others have. */
-static void
-add_reasons(struct send *s, struct message *m, struct move *mv)
-{
-	mv->t.reasons = messages_take_kept(&s->messages, m);
-	if (mv->t.reasons == NULL)
-		return;
-	mv->t.begins = !m->reasons_begun;
-	mv->t.first = m->first;
-	m->reasons_begun = true;
-}
-
 static void
 move_away(struct send *s, struct message *m, enum message_fate fate)
 {
@@ -176,24 +156,22 @@ move_away(struct send *s, struct message *m, enum message_fate fate)
 	leave[fate].to(s, m, &mv);
 	mv.t.has_note = fate == FATE_HELD && m->rule != 0 &&
 	    rules_note(s, m->rule, &mv.t.note) == 0;
-	add_reasons(s, m, &mv);
 	move_begin(s, m, &mv);
 }
 
 static void
-noted(struct send *s, struct message *m, struct move *mv)
+cleared(struct send *s, struct message *m, struct move *mv UNUSED)
 {
-	say_reasons(s, m, mv);
 	m->reasons_begun = m->bounce_begun = true; /* others' are gone */
 	messages_put(&s->messages, m, STATE_FINISHED);
 }
 
-/* Before a report that has them, and where nothing moves. */
+/* Where nothing moves. */
 static void
-write_reasons(struct send *s, struct message *m)
+clear_strange(struct send *s, struct message *m)
 {
 	struct move mv = {
-		.ended = noted,
+		.ended = cleared,
 		.t = { .clear = strange_reasons(m), .stays = true },
 	};
 
@@ -201,7 +179,6 @@ write_reasons(struct send *s, struct message *m)
 		messages_put(&s->messages, m, STATE_UNMOVED);
 		return;
 	}
-	add_reasons(s, m, &mv);
 	move_begin(s, m, &mv);
 }
 
@@ -214,9 +191,8 @@ finish_one(struct send *s, struct message *m)
 
 	if (leave[fate].needs_marks && sync_is_wanting(s, m))
 		messages_put(&s->messages, m, STATE_UNSYNCED);
-	else if ((m->kept != NULL && (reports || stays)) ||
-	    (stays && strange_reasons(m) != 0))
-		write_reasons(s, m);
+	else if (stays && strange_reasons(m) != 0)
+		clear_strange(s, m);
 	else if (reports)
 		messages_put(&s->messages, m, STATE_UNREPORTED);
 	else if (leave[fate].go != NULL)

@@ -22,18 +22,6 @@ clear(const struct move_task *t, unsigned bits)
 			(void)reason_clear(t->sp, dirs[i], t->task.inode);
 }
 
-static void
-write_reasons(struct move_task *t)
-{
-	const struct reason_attempt attempt = { t->reasons, t->begins,
-		t->first };
-
-	if (t->reasons != NULL)
-		t->reason_error =
-		    reason_add_attempt(t->sp, t->task.inode, &attempt);
-}
-
-/* Behind the reasons, since those may begin the file anew. */
 static int
 write_note(struct move_task *t)
 {
@@ -120,7 +108,6 @@ move_task_work(struct sync_task *task)
 	int r;
 
 	clear(t, t->clear);
-	write_reasons(t);
 	if (t->stays)
 		return 0;
 	r = write_note(t);
@@ -141,11 +128,5 @@ move_task_work(struct sync_task *task)
 void
 move_task_drop(struct sync_task *task)
 {
-	struct move_task *t = (struct move_task *)(void *)task;
-
-	io_close(&t->fd);
-	if (t->reasons != NULL)
-		buf_done(t->reasons);
-	free(t->reasons);
-	t->reasons = NULL;
+	io_close(&((struct move_task *)(void *)task)->fd);
 }

@@ -23,11 +23,8 @@ struct move_task {
 	const struct spool *sp;
 	struct queue_id id;
 	unsigned clear; /* SPOOL_DIR_BIT() of reasons that are not its own */
-	struct buf
-	    *reasons;       /* of this attempt, for defer/; owned; NULL: none */
-	bool begins, first; /* reason_add_attempt() */
-	bool stays;         /* that is all: nothing moves */
-	bool has_note;      /* of a hold, without which nothing moves */
+	bool stays;     /* that is all: nothing moves */
+	bool has_note;  /* of a hold, without which nothing moves */
 	struct hold_note note;
 	enum move_due due;
 	usec_t due_wall;
@@ -38,7 +35,6 @@ struct move_task {
 	bool open; /* for reading and for marks, and read into memory */
 
 	/* Done. */
-	int reason_error;
 	int note_error; /* and of the task */
 	int due_error;  /* of one that was tried */
 	int marks;      /* reason_marks() */

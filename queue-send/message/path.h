@@ -7,7 +7,6 @@
  *	undelivered.c   an entry that is given up, or moved
  *	dead.c          recipients of dead destinations are deferred
  *	results.c       the result of each recipient: reason, mark, log
- *	reasons.c       reasons of those that are deferred
  *	success.c       deliveries whose sender asked to be told
  *	probe.c         can marks be written again?
  *	late.c          is the disk late?
@@ -161,17 +160,14 @@ void results_init(struct send *s);
 void results_done(struct send *s);
 /* So many wait for the disk that no delivery begins. */
 bool results_are_full(const struct send *s);
-/* Does a record that no thread has yet begin bounce/ of the message anew? A
- * mark that is written before is lost. */
-bool results_begin_bounce(const struct send *s, const struct message *m);
+/* A thread has those that there are: what it is given next it does behind
+ * them. */
+void results_write(struct send *s);
 /* The reason of a recipient alone, in bounce/, which is begun anew with the
  * first of a new message, since what lies there is another message's: inode
  * numbers are reused. */
 void results_add_reason(
     struct send *s, struct message *m, const struct report *report);
-/* Reasons of deferrals, which are the thread's then, for defer/. The message
- * does not finish before. -ENOMEM: also without threads. */
-int results_add_reasons(struct send *s, struct message *m, struct buf *reasons);
 
 /* ---- probe.c ----
  *
@@ -331,15 +327,5 @@ void found_gone(struct send *s, uint64_t inode);
  * it has not changed for longer than mail is kept it goes to corrupt/; without
  * a place among the acts when it is asked for again. */
 void found_unreadable(struct send *s, uint64_t inode);
-
-/* ---- reasons.c ---- */
-
-/* Append the reason of a recipient who is deferred, or keep it for the move, or
- * for the thread of records where there is no place; defer/ is begun anew with
- * the first of an attempt. 0 or -errno. */
-int reasons_add(struct send *s, struct message *m, const struct report *report);
-/* Write the reasons that wait for its move: before anything else that is
- * written into defer/. */
-void reasons_flush(struct send *s, struct message *m);
 
 #endif

@@ -293,6 +293,8 @@ recipients_work(struct send *s)
 	struct message *m;
 
 	while (left > 0) {
+		if (results_are_full(s))
+			return USEC_NEVER;
 		m = next_to_read(s);
 		if (m == NULL)
 			return sched_unread_at(s->sched);

@@ -19,9 +19,10 @@ record_add_reason(const struct record *r)
 		.relay = r->report.relay,
 		.address = r->report.address,
 		.text = r->report.text,
+		.attempt = r->attempt,
 	};
 
-	return reason_add(r->sp, SPOOL_BOUNCE, r->inode, &reason);
+	return reason_add(r->sp, r->dir, r->inode, &reason);
 }
 
 /* An expansion marks its recipient by itself, and may die before it says so:
@@ -92,25 +93,25 @@ write_locked(struct record *r)
 		(void)r->sp->sys->flock(r->fd, LOCK_UN);
 }
 
+/* Also where nothing is written then: the next record does not begin. */
 static void
-write_deferrals(struct record *r)
+begin_file(struct record *r)
 {
-	const struct reason_attempt attempt = { r->reasons, r->begins_defer,
-		r->first };
-
-	r->reason_error = reason_add_attempt(r->sp, r->inode, &attempt);
+	r->begins = false;
+	if (r->dir == SPOOL_DEFER)
+		r->attempt =
+		    r->first ? 1 : 1 + reason_attempts(r->sp, r->inode);
+	(void)reason_clear(r->sp, r->dir, r->inode);
 }
 
-/* The reason, which may be all, and the mark. */
-static void
-write_result(struct record *r)
+void
+record_work(struct record *r)
 {
 	const bool opens = r->fd < 0;
 
-	/* Also where nothing is written: the next record does not begin. */
+	r->error = r->reason_error = 0;
 	if (r->begins)
-		(void)reason_clear(r->sp, SPOOL_BOUNCE, r->inode);
-	r->begins = false;
+		begin_file(r);
 	if (r->unmarked) {
 		r->reason_error = record_add_reason(r);
 		return;
@@ -122,16 +123,6 @@ write_result(struct record *r)
 		r->sp->sys->close(r->fd);
 	if (opens)
 		r->fd = -1;
-}
-
-void
-record_work(struct record *r)
-{
-	r->error = r->reason_error = 0;
-	if (r->reasons != NULL)
-		write_deferrals(r);
-	else
-		write_result(r);
 }
 
 /* ---- the task ---- */
@@ -155,7 +146,7 @@ record_task_drop(struct sync_task *task)
 
 	while ((r = STAILQ_FIRST(&t->records)) != NULL) {
 		STAILQ_REMOVE_HEAD(&t->records, link);
-		record_free(r);
+		free(r);
 	}
 }
 
@@ -170,15 +161,6 @@ keep_string(char **at, const char *string)
 	memcpy(copy, string, size);
 	*at += size;
 	return copy;
-}
-
-void
-record_free(struct record *r)
-{
-	if (r->reasons != NULL)
-		buf_done(r->reasons);
-	free(r->reasons);
-	free(r);
 }
 
 struct record *

@@ -45,16 +45,17 @@ struct record {
 	struct queue_file file;
 	uint64_t inode;
 	usec_t when_wall;
-	int fd;              /* of the message; -1: it is opened, and closed */
-	bool begins;         /* bounce/ has reasons of another message */
-	bool locks;          /* an expansion may mark the recipient meanwhile */
-	bool has_sender;     /* to be told of a success */
-	bool unmarked;       /* the reason is all */
-	struct buf *reasons; /* of deferrals, for defer/, and that is all;
-				owned; NULL: none */
-	bool begins_defer, first; /* reason_add_attempt() of these */
+	int fd;             /* of the message; -1: it is opened, and closed */
+	enum spool_dir dir; /* of the reason: SPOOL_BOUNCE or SPOOL_DEFER */
+	bool begins;        /* what lies there is of another message, or of
+			       another attempt */
+	bool first;         /* no attempt was made before this one */
+	bool locks;         /* an expansion may mark the recipient meanwhile */
+	bool has_sender;    /* to be told of a success */
+	bool unmarked;      /* the reason is all */
 
 	/* Done. */
+	uint32_t attempt; /* of a reason that begins defer/; else 0 */
 	bool is_locked;   /* by an expansion: nothing was written */
 	bool has_reason;  /* that was written; a retry writes the mark alone */
 	bool succeeded;   /* the sender is to be told of it */
@@ -74,11 +75,9 @@ void record_work(struct record *r);
 int record_task_work(struct sync_task *task);
 /* Free the records that are left. */
 void record_task_drop(struct sync_task *task);
-/* A copy with its strings, of one without reasons of deferrals; NULL: no
- * memory. */
+/* A copy with its strings; NULL: no memory. */
 struct record *record_copy(const struct record *r);
-void record_free(struct record *r);
-/* The line of a record, in bounce/. */
+/* The line of a record. */
 int record_add_reason(const struct record *r);
 
 /* ---- success.c: docs/REPORTS.md, "What the sender asks for" ---- */

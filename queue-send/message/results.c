@@ -45,14 +45,14 @@ tell(struct send *s, struct message *m, const struct report *r)
 	s->pub.changed = true;
 }
 
+static void add_reason(struct send *s, struct message *m,
+    const struct report *report, enum spool_dir dir); /* below */
+
 static void
 defer(struct send *s, struct message *m, struct report *r)
 {
-	const int error = reasons_add(s, m, r);
-
 	r->outcome = AGENT_DEFERRED;
-	if (error < 0)
-		disk_write_failed(s, m, "write a reason", error);
+	add_reason(s, m, r, SPOOL_DEFER);
 	tell(s, m, r);
 }
 
@@ -77,25 +77,15 @@ without_reason(struct send *s, struct message *m, struct record *r)
 	put_off(s, m, &r->report, text);
 }
 
-/* A reason without a mark. */
-static void
-reason_ended(struct send *s, struct message *m, const struct record *r)
-{
-	if (r->reason_error < 0)
-		disk_write_failed(s, m, "write a reason", r->reason_error);
-	if (r->reasons == NULL)
-		return;
-	m->nreasons--;
-	s->messages.kept -= r->reasons->len;
-}
-
 /* The record has ended. False: its mark is to be written later. */
 static bool
 conclude(struct send *s, struct message *m, struct record *r)
 {
 	m->succeeded |= r->succeeded;
-	if (r->unmarked || r->reasons != NULL) {
-		reason_ended(s, m, r);
+	if (r->unmarked) {
+		if (r->reason_error < 0)
+			disk_write_failed(
+			    s, m, "write a reason", r->reason_error);
 		return true;
 	}
 	if (r->is_locked) {
@@ -151,7 +141,7 @@ one_is_done(struct send *s, struct record *r)
 		return;
 	}
 	m->nunrecorded--;
-	record_free(r);
+	free(r);
 	settle_message(s, m);
 }
 
@@ -162,7 +152,6 @@ ended(void *send, struct sync_task *task)
 	struct record_task *t = (struct record_task *)(void *)task;
 	struct record *r;
 
-	s->records.away = false;
 	while ((r = STAILQ_FIRST(&t->records)) != NULL) {
 		STAILQ_REMOVE_HEAD(&t->records, link);
 		one_is_done(s, r);
@@ -185,14 +174,14 @@ write_here(struct send *s)
 	}
 }
 
-/* One task at a time, so that the records of a message keep their order. */
-static void
-write_gathered(struct send *s)
+/* One thread does the tasks in their order. */
+void
+results_write(struct send *s)
 {
 	struct records *p = &s->records;
 	struct record_task *t;
 
-	if (p->away || STAILQ_EMPTY(&p->gathered))
+	if (STAILQ_EMPTY(&p->gathered))
 		return;
 	t = malloc(sizeof(*t));
 	if (t == NULL) {
@@ -202,7 +191,6 @@ write_gathered(struct send *s)
 	sync_task_init(&t->task, record_task_work, record_task_drop, ended);
 	STAILQ_INIT(&t->records);
 	STAILQ_CONCAT(&t->records, &p->gathered);
-	p->away = true;
 	disk_do(s, DISK_RECORD, &t->task);
 }
 
@@ -210,17 +198,6 @@ bool
 results_are_full(const struct send *s)
 {
 	return s->records.count >= RECORDS_MAX;
-}
-
-bool
-results_begin_bounce(const struct send *s, const struct message *m)
-{
-	const struct record *r;
-
-	STAILQ_FOREACH (r, &s->records.gathered, link)
-		if (r->message == m && r->begins)
-			return true;
-	return false;
 }
 
 /* ---- one record ---- */
@@ -266,7 +243,8 @@ do_at_once(struct send *s, struct message *m, struct record *r)
 	const usec_t began = clock_mono();
 	struct record *copy;
 
-	(void)disk_open(s, m);
+	if (!r->unmarked)
+		(void)disk_open(s, m);
 	r->fd = m->fd;
 	record_work(r);
 	disk_waited(s, began);
@@ -279,6 +257,19 @@ do_at_once(struct send *s, struct message *m, struct record *r)
 	}
 	m->nunrecorded++;
 	keep_unrecorded(s, copy);
+}
+
+static void
+begin_record(struct send *s, struct message *m, struct record *r, bool quick)
+{
+	struct record *copy = quick ? NULL : record_copy(r);
+
+	if (copy != NULL)
+		gather_new(s, copy);
+	else if (quick || m->nunrecorded == 0)
+		do_at_once(s, m, r);
+	else
+		no_memory(m);
 }
 
 /* Nothing of it is to be delivered, tried again or told, but for this one: by
@@ -305,6 +296,8 @@ record_of(struct send *s, struct message *m, const struct report *report)
 		.inode = m->inode,
 		.when_wall = s->now_wall,
 		.fd = m->fd,
+		.dir = SPOOL_BOUNCE,
+		.first = m->first,
 		.locks = report->kind == AGENT_ALIAS && report->expired,
 		.has_sender = m->sender[0] != '\0',
 	};
@@ -313,14 +306,19 @@ record_of(struct send *s, struct message *m, const struct report *report)
 static void
 note_begin(struct message *m, struct record *r)
 {
-	r->begins = m->first && !m->bounce_begun;
-	m->bounce_begun = true;
+	if (r->dir == SPOOL_DEFER) {
+		r->begins = !m->reasons_begun;
+		m->reasons_begun = true;
+	} else {
+		r->begins = m->first && !m->bounce_begun;
+		m->bounce_begun = true;
+	}
 }
 
 static void
 record(struct send *s, struct message *m, const struct report *report)
 {
-	struct record *copy, r = record_of(s, m, report);
+	struct record r = record_of(s, m, report);
 	const bool writes = writes_bounce(&r);
 
 	if (!writes && is_last(m, &r) && removal_in_place_of_mark(s, m) == 0) {
@@ -330,56 +328,26 @@ record(struct send *s, struct message *m, const struct report *report)
 	}
 	if (writes)
 		note_begin(m, &r);
-	if (is_quick(s, m, writes)) {
-		do_at_once(s, m, &r);
-		return;
-	}
-	copy = record_copy(&r);
-	if (copy != NULL)
-		gather_new(s, copy);
-	else if (m->nunrecorded == 0)
-		do_at_once(s, m, &r);
-	else
-		no_memory(m);
+	begin_record(s, m, &r, is_quick(s, m, writes));
+}
+
+static void
+add_reason(struct send *s, struct message *m, const struct report *report,
+    enum spool_dir dir)
+{
+	struct record r = record_of(s, m, report);
+
+	r.unmarked = true;
+	r.dir = dir;
+	note_begin(m, &r);
+	begin_record(s, m, &r, is_quick(s, m, true));
 }
 
 void
 results_add_reason(
     struct send *s, struct message *m, const struct report *report)
 {
-	struct record *copy = NULL, r = record_of(s, m, report);
-
-	r.unmarked = true;
-	note_begin(m, &r);
-	if (disk_has_threads(s, DISK_RECORD))
-		copy = record_copy(&r);
-	if (copy != NULL) {
-		gather_new(s, copy);
-		return;
-	}
-	record_work(&r);
-	(void)conclude(s, m, &r);
-}
-
-int
-results_add_reasons(struct send *s, struct message *m, struct buf *reasons)
-{
-	struct record *r =
-	    disk_has_threads(s, DISK_RECORD) ? calloc(1, sizeof(*r)) : NULL;
-
-	if (r == NULL)
-		return -ENOMEM;
-	r->message = m;
-	r->sp = &s->sp;
-	r->inode = m->inode;
-	r->reasons = reasons;
-	r->begins_defer = !m->reasons_begun;
-	r->first = m->first;
-	m->reasons_begun = true;
-	m->nreasons++;
-	s->messages.kept += reasons->len;
-	gather_new(s, r);
-	return 0;
+	add_reason(s, m, report, SPOOL_BOUNCE);
 }
 
 static void
@@ -451,7 +419,7 @@ drop_all(struct record_list *records)
 
 	while ((r = STAILQ_FIRST(records)) != NULL) {
 		STAILQ_REMOVE_HEAD(records, link);
-		record_free(r);
+		free(r);
 	}
 }
 
@@ -475,7 +443,7 @@ results_work(struct send *s)
 	usec_t next = USEC_NEVER;
 
 	if (s->health.read_only) {
-		write_gathered(s);
+		results_write(s);
 		return USEC_NEVER;
 	}
 	if (!STAILQ_EMPTY(&s->unrecorded)) {
@@ -484,6 +452,6 @@ results_work(struct send *s)
 		else
 			next = s->record_at;
 	}
-	write_gathered(s);
+	results_write(s);
 	return next;
 }

@@ -47,11 +47,9 @@ noted(struct send *s, struct act_task *t, uint32_t *ret_running)
 	int r = t->task.error;
 
 	m->nunrecorded--;
-	if (t->reason_error < 0)
-		disk_write_failed(s, m, "write a reason", t->reason_error);
 	if (r == 0)
 		sync_changed(s);
-	if (r < 0 && t->begins_defer && t->reasons == NULL)
+	if (r < 0 && t->begins_defer)
 		m->reasons_begun = false;
 	if (r == 0 && act_gives_up(t->what)) {
 		m->expires = true;
@@ -100,12 +98,6 @@ may_act(const struct send *s, const struct message *m,
 
 	if (act_gives_up(order->what))
 		return stays && m->nunrecorded == 0;
-	/* Reasons may begin the file of the note anew, and a record that of the
-	 * mark. */
-	if (order->note != NULL && m->nreasons > 0)
-		return false;
-	if (results_begin_bounce(s, m) && needs_mark(s, m, order))
-		return false;
 	if (m->sched == NULL || m->fate > FATE_DELETED)
 		return false;
 	return stays || m->state == STATE_FETCHING ||
@@ -115,7 +107,7 @@ may_act(const struct send *s, const struct message *m,
 /* The message does not finish before the note is written. Reasons of an attempt
  * that goes on are appended to it, and do not begin the file anew. */
 static void
-prepare_note(struct send *s, struct message *m, struct act_task *t)
+prepare_note(struct message *m, struct act_task *t)
 {
 	t->message = m;
 	t->first = m->first;
@@ -126,7 +118,6 @@ prepare_note(struct send *s, struct message *m, struct act_task *t)
 	}
 	if (!t->has_note)
 		return;
-	t->reasons = messages_take_kept(&s->messages, m);
 	t->begins_defer = !m->reasons_begun;
 	m->reasons_begun = true;
 }
@@ -143,7 +134,8 @@ note(struct send *s, struct message *m, const struct act_order *order)
 	t->decision = order->what == ACT_HOLD ? REASON_TO_HOLD
 	    : order->what == ACT_DELETE       ? REASON_TO_DELETE
 					      : 0;
-	prepare_note(s, m, t);
+	prepare_note(m, t);
+	results_write(s); /* some may begin the same file anew */
 	return act_run(s, t);
 }
 

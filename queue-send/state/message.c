@@ -9,7 +9,6 @@
 #include "sched/sched.h"
 #include "smtp/verp.h"
 #include "site/rules.h"
-#include "spool/reason.h"
 
 #define NEEDED          512 /* descriptors, of a process with usual limits */
 #define REST_MIN        16
@@ -133,56 +132,6 @@ messages_after(struct messages *ms, uint64_t inode)
 				   : RB_NFIND(message_tree, &ms->tree, &key);
 }
 
-int
-messages_keep(
-    struct messages *ms, struct message *m, const struct reason *reason)
-{
-	size_t before;
-	int r;
-
-	if (m->kept == NULL)
-		m->kept = calloc(1, sizeof(*m->kept));
-	if (m->kept == NULL)
-		return -ENOMEM;
-	before = m->kept->len;
-	if (before > MESSAGE_KEPT_MAX || ms->kept > MESSAGES_KEPT_MAX)
-		return -ENOSPC;
-	r = reason_format(reason, m->kept);
-	if (r < 0)
-		m->kept->len = before;
-	ms->kept += m->kept->len - before;
-	return r;
-}
-
-void
-messages_keep_again(struct messages *ms, struct message *m, struct buf *kept)
-{
-	m->kept = kept;
-	ms->kept += kept->len;
-}
-
-struct buf *
-messages_take_kept(struct messages *ms, struct message *m)
-{
-	struct buf *kept = m->kept;
-
-	m->kept = NULL;
-	if (kept != NULL)
-		ms->kept -= kept->len;
-	if (kept != NULL && kept->len == 0)
-		messages_free_kept(&kept);
-	return kept;
-}
-
-void
-messages_free_kept(struct buf **kept)
-{
-	if (*kept != NULL)
-		buf_done(*kept);
-	free(*kept);
-	*kept = NULL;
-}
-
 void
 messages_keep_rcpts(
     struct messages *ms, struct message *m, const struct message_offer *offer)
@@ -210,9 +159,6 @@ drop_rcpts(struct messages *ms, struct message *m)
 void
 messages_drop(struct messages *ms, struct message *m)
 {
-	struct buf *kept = messages_take_kept(ms, m);
-
-	messages_free_kept(&kept);
 	RB_REMOVE(message_tree, &ms->tree, m);
 	TAILQ_REMOVE(&ms->list[m->state], m, on);
 	ms->count[m->state]--;

@@ -121,15 +121,12 @@ struct message {
 	uint32_t settled;        /* of pending: delivered, or failed since */
 	uint32_t death;          /* the last one counted in deaths */
 	uint32_t nunrecorded;    /* results that are not recorded yet */
-	uint32_t nreasons;       /* of these: reasons for defer/ */
 	uint32_t second;         /* for ages_remove() */
 	uint32_t marked;         /* epoch of the last mark (sync.c), 0: none */
 	uint32_t wait_s;         /* until its report may go, 0: none waits */
 	uint32_t rule;           /* of the hold, not noted yet; 0: none */
 	struct backlog *backlog; /* the destination that holds it, or NULL */
 	struct claims claims;    /* unless it is for one alone */
-	struct buf
-	    *kept;   /* reasons of deferrals that are to be written; NULL */
 	char *rcpts; /* records of its recipients, or NULL: in the file */
 	TAILQ_ENTRY(message) resting;
 	usec_t rested_at; /* nothing is done with the open file since then; 0:
@@ -166,17 +163,12 @@ struct messages {
 	usec_t rested_at; /* when a file last began to rest */
 	struct message_queue list[NSTATES];
 	uint32_t count[NSTATES];
-	size_t kept;     /* bytes, of all messages */
 	size_t rcpts;    /* the same */
 	uint64_t faults; /* steps that are not in the table */
 };
 
 /* Bytes of recipients in memory, at most; others are read again. */
 #define MESSAGES_RCPTS_MAX ((size_t)2 << 20)
-
-/* As many bytes of reasons wait in memory for the move of their messages. */
-#define MESSAGES_KEPT_MAX  ((size_t)16 << 20)
-#define MESSAGE_KEPT_MAX   ((size_t)256 << 10)
 
 /* How many files may rest in a process that may open so many: half of what is
  * left beside deliveries, moves and connections. */
@@ -206,16 +198,6 @@ uint32_t messages_to_leave(const struct messages *ms);
 /* The open file of a message rests from now on; or is in use again. */
 void messages_rest(struct messages *ms, struct message *m, usec_t now);
 void messages_use(struct messages *ms, struct message *m);
-/* Keep one more reason. -ENOSPC: there are too many; -ENOMEM. */
-struct reason;
-int messages_keep(
-    struct messages *ms, struct message *m, const struct reason *reason);
-/* The reasons that were kept, which are the caller's then; NULL: none. */
-struct buf *messages_take_kept(struct messages *ms, struct message *m);
-/* The message has them again, and no other ones. */
-void
-messages_keep_again(struct messages *ms, struct message *m, struct buf *kept);
-void messages_free_kept(struct buf **kept);
 /* Close its file. */
 void messages_close(struct messages *ms, struct message *m);
 /* Close all files that rest. */

@@ -151,12 +151,10 @@ struct disk {
 	usec_t slow_at; /* the time at which the loop waited; 0: never */
 };
 
-/* Results that are written: those of a turn in one task, and others gather
- * while it is under way. */
+/* Results that are written, those of a turn in one task. */
 struct records {
 	struct record_list gathered;
-	uint32_t count; /* these, and those of the task */
-	bool away;      /* the task is */
+	uint32_t count; /* these, and those of tasks */
 };
 
 /* Files whose move into active/ failed last: inode numbers, a ring. */

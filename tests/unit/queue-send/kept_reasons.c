@@ -1,4 +1,4 @@
-/* Reasons of deferrals wait in memory for the move of their message. */
+/* Reasons of deferrals are written before their message moves. */
 #include "tests/unit/queue-send/world.h"
 
 #include "queue-send/backlog/backlog.h"
@@ -20,7 +20,7 @@ static struct world w;
 static void
 start(void)
 {
-	w.threads[DISK_MOVE] = 1;
+	w.threads[DISK_MOVE] = w.threads[DISK_RECORD] = 1;
 	world_start(&w,
 	    "error_interval = 1h\ndelay_warning_time = 4h\n"
 	    "discard_process_limit = 2\n");
@@ -102,23 +102,20 @@ end_second(const struct world_delivery *second)
 	await();
 }
 
-/* mutation: queue-send/message/reasons.c: reasons_add() keeps nothing;
- * finish.c: add_reasons() takes none. */
-Test(kept_reasons, D41_reasons_are_written_by_the_move)
+/* mutation: queue-send/message/results.c: note_begin() begins defer/ with each.
+ */
+Test(kept_reasons, D41_reasons_of_an_attempt)
 {
 	const uint64_t inode = come(2, 0);
 	struct world_delivery second;
 
 	defer_first(&second);
-	cr_expect_eq(world_count(&w, SPOOL_DEFER), 0);
-	cr_expect_gt(w.s.messages.kept, 0u);
 	cr_expect_eq(w.s.counters.deferred, 1, "it is counted");
 	end_second(&second);
 	cr_expect_eq(world_where(&w, inode), SPOOL_DEFERRED);
 	cr_expect(has_reason(inode, 0));
 	cr_expect(has_reason(inode, 1));
 	cr_expect_eq(reason_attempts(&w.s.sp, inode), 1);
-	cr_expect_eq(w.s.messages.kept, 0u);
 	again(inode);
 	deliver(AGENT_DEFERRED);
 	cr_expect_eq(reason_attempts(&w.s.sp, inode), 2);
@@ -127,9 +124,8 @@ Test(kept_reasons, D41_reasons_are_written_by_the_move)
 	world_is_empty(&w);
 }
 
-/* mutation: queue-send/message/move_task.c: the reasons decide what becomes of
- * it.
- */
+/* mutation: queue-send/message/record_task.c: the reason decides what becomes
+ * of it. */
 Test(kept_reasons, D41_D3_a_disk_that_takes_no_reasons)
 {
 	const uint64_t inode = come(1, 0);
@@ -141,25 +137,8 @@ Test(kept_reasons, D41_D3_a_disk_that_takes_no_reasons)
 	cr_expect_not_null(due_find(&w.s.due, inode));
 }
 
-/* mutation: queue-send/state/message.c: messages_keep() has no bound. */
-Test(kept_reasons, D41_too_many_are_written_by_the_loop)
-{
-	const size_t kept = w.s.messages.kept;
-	const uint64_t inode = come(2, 0);
-	struct world_delivery second;
-
-	w.s.messages.kept = MESSAGES_KEPT_MAX + 1;
-	defer_first(&second);
-	cr_expect(has_reason(inode, 0));
-	w.s.messages.kept = kept;
-	end_second(&second);
-	cr_expect(has_reason(inode, 0));
-	cr_expect(has_reason(inode, 1));
-	cr_expect_eq(reason_attempts(&w.s.sp, inode), 1);
-	cr_expect_eq(w.s.messages.kept, kept);
-}
-
-/* mutation: queue-send/operators/acts.c: note_active() does not flush. */
+/* mutation: queue-send/operators/acts.c: note() does not write what there is.
+ */
 Test(kept_reasons, D41_A3_a_note_of_a_hold_comes_behind)
 {
 	const uint64_t inode = come(2, 0);
@@ -181,7 +160,7 @@ Test(kept_reasons, D41_A3_a_note_of_a_hold_comes_behind)
 }
 
 /* A recipient that waits for its turn keeps its message in active/.
- * mutation: queue-send/turn.c: stop_work() writes nothing. */
+ * mutation: queue-send/turn.c: stop_is_over() does not wait for records. */
 Test(kept_reasons, D41_a_stop_writes_them)
 {
 	const uint64_t inode = come(3, 0); /* the third one waits */
@@ -204,7 +183,7 @@ Test(kept_reasons, D41_a_stop_writes_them)
 	cr_expect_eq(reason_attempts(&w.s.sp, inode), 1);
 }
 
-/* mutation: queue-send/message/finish.c: finish_one() reports before it writes.
+/* mutation: queue-send/message/settle.c: a message does not wait for records.
  */
 Test(kept_reasons, D41_D37_a_warning_has_the_reasons)
 {
@@ -218,8 +197,6 @@ Test(kept_reasons, D41_D37_a_warning_has_the_reasons)
 	cr_expect(has_reason(inode, 0));
 }
 
-/* mutation: queue-send/message/finish.c: a message that stays keeps its reasons
- * in memory. */
 Test(kept_reasons, D41_the_reasons_go_to_the_other_queue)
 {
 	const struct spool_owner owner = { getuid(), getuid(), getgid(),
@@ -242,7 +219,6 @@ Test(kept_reasons, D41_the_reasons_go_to_the_other_queue)
 		    0);
 		world_run(&w);
 		if (i == 0) {
-			cr_expect_gt(w.s.messages.kept, 0u);
 			world_done(&w, &first);
 			end_second(&second);
 		}

@@ -366,42 +366,6 @@ Test(slow, D43_A3_a_stop_waits_for_acts_and_their_number_is_bounded)
 	cr_expect_eq(world_where(&slow_w, inode), SPOOL_DELETED);
 }
 
-static int appends;
-
-static int
-counting_openat(int dir, const char *name, int flags, mode_t mode)
-{
-	appends += (flags & O_APPEND) != 0 && gettid() == getpid();
-	return openat(dir, name, flags, mode);
-}
-
-/* Reasons that came while the note of a hold was on its way stay in memory.
- * mutation: queue-send/turn.c: disk_is_waited_for() asks for no acts. */
-Test(slow, D43_P10_the_end_of_a_stop_writes_nothing_while_a_note_hangs)
-{
-	struct world_delivery delivery;
-	uint64_t inode;
-
-	slow_w.threads[DISK_MOVE] = 1;
-	slow_use_act_threads(1);
-	inode = world_message(&slow_w, "s", 1);
-	while (slow_w.s.active == 0)
-		event_base_loop(slow_w.s.base, EVLOOP_ONCE);
-	world_run(&slow_w);
-	cr_assert(world_take(&slow_w, &delivery));
-	slow_w.s.disk.slow_at = 0; /* it has just become slow */
-	slow_act_waits(ACT_HOLD, inode);
-	slow_end(&delivery, AGENT_DEFERRED);
-	cr_assert_not_null(messages_find(&slow_w.s.messages, inode)->kept);
-	appends = 0;
-	world_sys.openat = counting_openat;
-	control_ops.stop(&(struct daemon){ .state = &slow_w.s }, 0);
-	world_run(&slow_w);
-	cr_expect_eq(appends, 0);
-	slow_w.s.stopping = false;
-	slow_open(1);
-}
-
 static void
 begin_stop(uint32_t queue UNUSED)
 {
