@@ -3,8 +3,6 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#define LEAVING_MAX 64 /* under way */
-
 bool
 move_is_under_way(const struct message *m)
 {
@@ -12,46 +10,16 @@ move_is_under_way(const struct message *m)
 	    m->state == STATE_ENTERING_DEFERRED || m->state == STATE_LEAVING;
 }
 
-bool
-moves_are_full(const struct send *s)
-{
-	return s->messages.count[STATE_LEAVING] >= LEAVING_MAX;
-}
-
-static void
-end_move(struct send *s, struct move *mv)
-{
-	struct message *m = messages_find(&s->messages, mv->t.task.inode);
-
-	if (m != NULL && move_is_under_way(m))
-		mv->ended(s, m, mv);
-}
-
-/* Messages for which there was no place have the next. What becomes of them is
- * decided anew. */
-static void
-let_more_leave(struct send *s)
-{
-	uint32_t n = s->messages.count[STATE_UNMOVED];
-	const uint32_t leaving = s->messages.count[STATE_LEAVING];
-	struct message *m;
-
-	for (; n > 0 && leaving + n > LEAVING_MAX; n--)
-		;
-	for (; n > 0; n--) {
-		m = messages_first(&s->messages, STATE_UNMOVED);
-		messages_put(&s->messages, m, STATE_FINISHED);
-	}
-}
-
 static void
 ended(void *send, struct sync_task *task)
 {
 	struct send *s = send;
+	struct move *mv = (struct move *)(void *)task;
+	struct message *m = messages_find(&s->messages, task->inode);
 
-	end_move(s, (struct move *)(void *)task);
+	if (m != NULL && move_is_under_way(m))
+		mv->ended(s, m, mv);
 	sync_task_free(task);
-	let_more_leave(s);
 }
 
 static const enum message_state moving[NSTATES] = {

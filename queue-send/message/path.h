@@ -52,8 +52,6 @@ struct move {
  * is no thread ended() was called when this returns, and m may be gone. */
 void move_begin(struct send *s, struct message *m, struct move *mv);
 bool move_is_under_way(const struct message *m);
-/* So many leave that the next one waits, on STATE_UNMOVED. */
-bool moves_are_full(const struct send *s);
 
 /* ---- active.c ---- */
 

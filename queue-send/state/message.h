@@ -42,7 +42,6 @@ enum message_state {
 	STATE_SYNCING,    /* a thread syncs its marks */
 	STATE_UNREPORTED, /* its failures are to be reported */
 	STATE_REPORTING,  /* a thread makes the report */
-	STATE_UNMOVED,    /* it waits for a place among those that leave */
 	STATE_LEAVING,    /* its move is under way */
 	NSTATES,
 };
