@@ -26,7 +26,7 @@ bool
 stop_is_over(const struct send *s)
 {
 	return sched_figures(s->sched).running == 0 && kept_count(s) == 0 &&
-	    STAILQ_EMPTY(&s->unrecorded) && s->records.count == 0 &&
+	    STAILQ_EMPTY(&s->unrecorded) && s->records == 0 &&
 	    s->acts.count == 0 && (to_move(s) == 0 || s->health.read_only);
 }
 

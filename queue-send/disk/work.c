@@ -21,8 +21,9 @@ static const struct {
 	    .work = DISK_WORK_MOVE },
 	[DISK_REMOVE] = { .kind = { 4, 16, 16, false },
 	    .shows_slow = true, .work = DISK_WORK_REMOVAL },
-	[DISK_RECORD] = { .kind = { 1, 1, 1, false }, .shows_slow = true,
+	[DISK_RECORD] = { .kind = { 1, 1, 32, false }, .shows_slow = true,
 	    .work = DISK_WORK_MARK },
+	[DISK_MARK]   = { .kind = { 0, 0, 0, false } },
 	[DISK_READ]   = { .kind = { 4, 1, 1, false }, .shows_slow = true,
 	    .work = DISK_WORK_READ },
 	[DISK_ACT]    = { .kind = { 4, 4, 4, false }, .shows_slow = true,
@@ -124,6 +125,13 @@ disk_is_slow(struct send *s)
 		p->slow = was_slow_lately(s);
 	p->looked = s->now;
 	return p->slow;
+}
+
+enum disk_kind
+disk_kind_of_mark(struct send *s, const struct message *m, bool has_reason)
+{
+	return !has_reason && m->fd >= 0 && !disk_is_slow(s) ? DISK_MARK
+							     : DISK_RECORD;
 }
 
 void

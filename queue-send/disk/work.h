@@ -25,6 +25,10 @@ usec_t disk_look(struct send *s);
 /* Was a thread held up by the disk in the last seconds, or the loop? Then the
  * loop leaves to threads what else costs less than a thread. */
 bool disk_is_slow(struct send *s);
+/* Who writes a mark: a byte in a page that is in memory costs a thread ten
+ * times as much, on a disk that answers. */
+enum disk_kind
+disk_kind_of_mark(struct send *s, const struct message *m, bool has_reason);
 /* The loop began something on the disk then, and has done it. */
 void disk_waited(struct send *s, usec_t began);
 /* When the oldest call began that has lasted for that long, and its kind as

@@ -152,15 +152,12 @@ usec_t dead_work(struct send *s);
  * tried again; its message waits for it. */
 void
 results_apply(struct send *s, struct message *m, const struct report *report);
-/* Results that are to be written, and unrecorded ones. */
+/* Unrecorded results. */
 usec_t results_work(struct send *s);
 void results_init(struct send *s);
 void results_done(struct send *s);
 /* So many wait for the disk that no delivery begins. */
 bool results_are_full(const struct send *s);
-/* A thread has those that there are: what it is given next it does behind
- * them. */
-void results_write(struct send *s);
 /* The reason of a recipient alone, in bounce/, which is begun anew with the
  * first of a new message, since what lies there is another message's: inode
  * numbers are reused. */

@@ -125,29 +125,11 @@ record_work(struct record *r)
 		r->fd = -1;
 }
 
-/* ---- the task ---- */
-
-int
-record_task_work(struct sync_task *task)
+static int
+work(struct sync_task *task)
 {
-	struct record_task *t = (struct record_task *)(void *)task;
-	struct record *r;
-
-	STAILQ_FOREACH (r, &t->records, link)
-		record_work(r);
+	record_work((struct record *)(void *)task);
 	return 0;
-}
-
-void
-record_task_drop(struct sync_task *task)
-{
-	struct record_task *t = (struct record_task *)(void *)task;
-	struct record *r;
-
-	while ((r = STAILQ_FIRST(&t->records)) != NULL) {
-		STAILQ_REMOVE_HEAD(&t->records, link);
-		free(r);
-	}
 }
 
 /* ---- copies ---- */
@@ -164,7 +146,8 @@ keep_string(char **at, const char *string)
 }
 
 struct record *
-record_copy(const struct record *r)
+record_copy(
+    const struct record *r, void (*ended)(void *send, struct sync_task *task))
 {
 	const struct report *from = &r->report;
 	const size_t strings = strlen(from->address) + strlen(from->dsn) +
@@ -175,6 +158,7 @@ record_copy(const struct record *r)
 	if (copy == NULL)
 		return NULL;
 	*copy = *r;
+	sync_task_init(&copy->task, work, NULL, ended);
 	at = (char *)(copy + 1);
 	copy->report.address = keep_string(&at, from->address);
 	copy->report.dsn = keep_string(&at, from->dsn);

@@ -34,7 +34,7 @@ struct report {
 };
 
 struct record {
-	STAILQ_ENTRY(record) link;
+	struct sync_task task;   /* first */
 	struct message *message; /* the loop's: it lives until the record has
 				    ended */
 
@@ -64,19 +64,10 @@ struct record {
 	int error;        /* of the mark */
 };
 
-struct record_task {
-	struct sync_task task; /* first */
-	struct record_list records;
-};
-
-/* One record, in the loop or in a thread. */
 void record_work(struct record *r);
-/* All of the task, in their order. */
-int record_task_work(struct sync_task *task);
-/* Free the records that are left. */
-void record_task_drop(struct sync_task *task);
-/* A copy with its strings; NULL: no memory. */
-struct record *record_copy(const struct record *r);
+/* A copy with its strings, whose task does record_work(); NULL: no memory. */
+struct record *record_copy(
+    const struct record *r, void (*ended)(void *send, struct sync_task *task));
 /* The line of a record. */
 int record_add_reason(const struct record *r);
 

@@ -110,94 +110,45 @@ conclude(struct send *s, struct message *m, struct record *r)
 	return true;
 }
 
-static void
-keep_unrecorded(struct send *s, struct record *r)
-{
-	STAILQ_INSERT_TAIL(&s->unrecorded, r, link);
-	s->record_at = s->now + s->conf->error_interval;
-}
-
-/* ---- by a thread ---- */
-
-/* The file stays open until the record has ended. */
-static void
-gather(struct send *s, struct record *r)
-{
-	messages_use(&s->messages, r->message);
-	r->fd = r->message->fd;
-	STAILQ_INSERT_TAIL(&s->records.gathered, r, link);
-	s->records.count++;
-	send_wake(s);
-}
-
-static void
-one_is_done(struct send *s, struct record *r)
-{
-	struct message *m = r->message;
-
-	s->records.count--;
-	if (!conclude(s, m, r)) {
-		keep_unrecorded(s, r);
-		return;
-	}
-	m->nunrecorded--;
-	free(r);
-	settle_message(s, m);
-}
+/* ---- by a thread, or here ---- */
 
 static void
 ended(void *send, struct sync_task *task)
 {
 	struct send *s = send;
-	struct record_task *t = (struct record_task *)(void *)task;
-	struct record *r;
+	struct record *r = (struct record *)(void *)task;
+	struct message *m = r->message;
 
-	while ((r = STAILQ_FIRST(&t->records)) != NULL) {
-		STAILQ_REMOVE_HEAD(&t->records, link);
-		one_is_done(s, r);
+	s->records--;
+	if (!conclude(s, m, r)) {
+		STAILQ_INSERT_TAIL(&s->unrecorded, task, link);
+		s->record_at = s->now + s->conf->error_interval;
+		return;
 	}
+	m->nunrecorded--;
 	sync_task_free(task);
+	settle_message(s, m);
 }
 
-/* Without memory for a task. */
+/* The file stays open until the record has ended. */
 static void
-write_here(struct send *s)
+begin_task(struct send *s, struct record *r, enum disk_kind kind)
 {
-	struct record_list all = STAILQ_HEAD_INITIALIZER(all);
-	struct record *r;
+	const usec_t began = clock_mono();
 
-	STAILQ_CONCAT(&all, &s->records.gathered);
-	while ((r = STAILQ_FIRST(&all)) != NULL) {
-		STAILQ_REMOVE_HEAD(&all, link);
-		record_work(r);
-		one_is_done(s, r);
-	}
-}
-
-/* One thread does the tasks in their order. */
-void
-results_write(struct send *s)
-{
-	struct records *p = &s->records;
-	struct record_task *t;
-
-	if (STAILQ_EMPTY(&p->gathered))
-		return;
-	t = malloc(sizeof(*t));
-	if (t == NULL) {
-		write_here(s);
-		return;
-	}
-	sync_task_init(&t->task, record_task_work, record_task_drop, ended);
-	STAILQ_INIT(&t->records);
-	STAILQ_CONCAT(&t->records, &p->gathered);
-	disk_do(s, DISK_RECORD, &t->task);
+	if (disk_has_threads(s, kind))
+		messages_use(&s->messages, r->message);
+	r->fd = r->message->fd;
+	s->records++;
+	disk_do(s, kind, &r->task);
+	if (kind == DISK_MARK)
+		disk_waited(s, began);
 }
 
 bool
 results_are_full(const struct send *s)
 {
-	return s->records.count >= RECORDS_MAX;
+	return s->records >= RECORDS_MAX;
 }
 
 /* ---- one record ---- */
@@ -221,54 +172,20 @@ writes_bounce(const struct record *r)
 	    (r->file.version > QUEUE_FILE_PLAIN && r->has_sender);
 }
 
-/* A mark alone is a byte in a page that is in memory: on a disk that answers a
- * thread would cost ten times as much. */
-static bool
-is_quick(struct send *s, const struct message *m, bool writes_reason)
-{
-	return !disk_has_threads(s, DISK_RECORD) ||
-	    (!writes_reason && m->fd >= 0 && !disk_is_slow(s));
-}
-
+/* Without memory the loop writes, unless a thread has another record. */
 static void
-gather_new(struct send *s, struct record *r)
+begin_record(struct send *s, struct message *m, struct record *r, bool writes)
 {
-	r->message->nunrecorded++;
-	gather(s, r);
-}
+	struct record *copy = record_copy(r, ended);
 
-static void
-do_at_once(struct send *s, struct message *m, struct record *r)
-{
-	const usec_t began = clock_mono();
-	struct record *copy;
-
-	if (!r->unmarked)
-		(void)disk_open(s, m);
-	r->fd = m->fd;
-	record_work(r);
-	disk_waited(s, began);
-	if (conclude(s, m, r))
-		return;
-	copy = record_copy(r);
-	if (copy == NULL) {
-		no_memory(m);
+	if (copy != NULL) {
+		m->nunrecorded++;
+		begin_task(s, copy, disk_kind_of_mark(s, m, writes));
 		return;
 	}
-	m->nunrecorded++;
-	keep_unrecorded(s, copy);
-}
-
-static void
-begin_record(struct send *s, struct message *m, struct record *r, bool quick)
-{
-	struct record *copy = quick ? NULL : record_copy(r);
-
-	if (copy != NULL)
-		gather_new(s, copy);
-	else if (quick || m->nunrecorded == 0)
-		do_at_once(s, m, r);
-	else
+	if (m->nunrecorded == 0)
+		record_work(r);
+	if (m->nunrecorded > 0 || !conclude(s, m, r))
 		no_memory(m);
 }
 
@@ -328,7 +245,7 @@ record(struct send *s, struct message *m, const struct report *report)
 	}
 	if (writes)
 		note_begin(m, &r);
-	begin_record(s, m, &r, is_quick(s, m, writes));
+	begin_record(s, m, &r, writes);
 }
 
 static void
@@ -340,7 +257,7 @@ add_reason(struct send *s, struct message *m, const struct report *report,
 	r.unmarked = true;
 	r.dir = dir;
 	note_begin(m, &r);
-	begin_record(s, m, &r, is_quick(s, m, true));
+	begin_record(s, m, &r, true);
 }
 
 void
@@ -401,57 +318,40 @@ results_apply(struct send *s, struct message *m, const struct report *report)
 static void
 retry_unrecorded(struct send *s)
 {
-	struct record_list again = STAILQ_HEAD_INITIALIZER(again);
-	struct record *r;
+	struct sync_tasks again = STAILQ_HEAD_INITIALIZER(again);
+	struct sync_task *task;
 
 	STAILQ_CONCAT(&again, &s->unrecorded);
-	while ((r = STAILQ_FIRST(&again)) != NULL) {
+	while ((task = STAILQ_FIRST(&again)) != NULL) {
 		STAILQ_REMOVE_HEAD(&again, link);
-		gather(s, r);
+		begin_task(s, (struct record *)(void *)task, DISK_RECORD);
 	}
 	s->record_at = s->now + s->conf->error_interval;
-}
-
-static void
-drop_all(struct record_list *records)
-{
-	struct record *r;
-
-	while ((r = STAILQ_FIRST(records)) != NULL) {
-		STAILQ_REMOVE_HEAD(records, link);
-		free(r);
-	}
 }
 
 void
 results_done(struct send *s)
 {
-	drop_all(&s->records.gathered);
-	drop_all(&s->unrecorded);
+	struct sync_task *task;
+
+	while ((task = STAILQ_FIRST(&s->unrecorded)) != NULL) {
+		STAILQ_REMOVE_HEAD(&s->unrecorded, link);
+		sync_task_free(task);
+	}
 }
 
 void
 results_init(struct send *s)
 {
-	STAILQ_INIT(&s->records.gathered);
 	STAILQ_INIT(&s->unrecorded);
 }
 
 usec_t
 results_work(struct send *s)
 {
-	usec_t next = USEC_NEVER;
-
-	if (s->health.read_only) {
-		results_write(s);
+	if (s->health.read_only || STAILQ_EMPTY(&s->unrecorded))
 		return USEC_NEVER;
-	}
-	if (!STAILQ_EMPTY(&s->unrecorded)) {
-		if (s->now >= s->record_at)
-			retry_unrecorded(s);
-		else
-			next = s->record_at;
-	}
-	results_write(s);
-	return next;
+	if (s->now >= s->record_at)
+		retry_unrecorded(s);
+	return s->record_at;
 }

@@ -135,7 +135,6 @@ note(struct send *s, struct message *m, const struct act_order *order)
 	    : order->what == ACT_DELETE       ? REASON_TO_DELETE
 					      : 0;
 	prepare_note(m, t);
-	results_write(s); /* some may begin the same file anew */
 	return act_run(s, t);
 }
 

@@ -231,7 +231,4 @@ bool message_has_unread(const struct message *m);
 /* Is it this message, and no other of the same inode? */
 bool message_is(const struct message *m, usec_t arrival_wall, uint8_t nonce);
 
-/* Results that are to be written (message/record_task.h). */
-STAILQ_HEAD(record_list, record);
-
 #endif

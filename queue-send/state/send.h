@@ -130,6 +130,7 @@ enum disk_kind {
 	DISK_MOVE,
 	DISK_REMOVE,
 	DISK_RECORD, /* marks and reasons of results, in their order */
+	DISK_MARK,   /* a mark alone, while the disk answers: by the loop */
 	DISK_READ,   /* files of the active queue that are not in memory */
 	DISK_ACT,    /* acts of operators */
 	DISK_SYNC,
@@ -149,12 +150,6 @@ struct disk {
 	usec_t looked;  /* the time (s->now) at which slow was found out */
 	bool slow;      /* the disk answers slowly */
 	usec_t slow_at; /* the time at which the loop waited; 0: never */
-};
-
-/* Results that are written, those of a turn in one task. */
-struct records {
-	struct record_list gathered;
-	uint32_t count; /* these, and those of tasks */
 };
 
 /* Files whose move into active/ failed last: inode numbers, a ring. */
@@ -243,10 +238,10 @@ struct send {
 	struct refused_files refused;
 	struct queue_rcpt_cursor cursor; /* scratch: 16 KiB, one is enough */
 	struct fetches fetches;
-	struct records records;
-	bool probe_away; /* a thread writes to a queue that cannot write */
+	uint32_t records; /* results that are being written */
+	bool probe_away;  /* a thread writes to a queue that cannot write */
 	struct late late;
-	struct record_list unrecorded; /* results without their marks */
+	struct sync_tasks unrecorded;  /* results without their marks */
 	usec_t record_at;              /* when to try them again */
 	usec_t finish_at;              /* not before: nothing could be moved */
 	usec_t stuck_at;               /* when to try STATE_STUCK again */

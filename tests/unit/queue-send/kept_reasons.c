@@ -137,7 +137,7 @@ Test(kept_reasons, D41_D3_a_disk_that_takes_no_reasons)
 	cr_expect_not_null(due_find(&w.s.due, inode));
 }
 
-/* mutation: queue-send/operators/acts.c: note() does not write what there is.
+/* mutation: queue-send/disk/act_run.c: a thread of acts writes the note.
  */
 Test(kept_reasons, D41_A3_a_note_of_a_hold_comes_behind)
 {

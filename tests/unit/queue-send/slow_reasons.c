@@ -74,8 +74,7 @@ Test(slow, D43_D41_a_thread_writes_reasons)
 }
 
 /* The note would be lost when the reasons begin the file anew.
- * mutation: queue-send/operators/acts.c: note() does not write what there is.
- */
+ * mutation: queue-send/disk/act_run.c: a thread of acts writes the note. */
 Test(slow, D43_A3_a_hold_comes_behind_reasons)
 {
 	struct world_delivery second;

@@ -241,7 +241,7 @@ await_threads(const struct world *w)
 {
 	if (w->gated)
 		return;
-	if (w->s.records.count > 0)
+	if (w->s.records > 0)
 		await_thread(w, DISK_RECORD);
 	if (w->s.acts.nwaiting > 0)
 		await_thread(w, DISK_OPEN);
