@@ -81,9 +81,11 @@ Test(slow, D43_A3_a_hold_comes_behind_reasons)
 	const uint64_t inode = hold_up_first(&second);
 	const struct queue_id id = world_id(&slow_w, inode);
 	struct hold_note found;
+	uint32_t running;
 
+	cr_assert_eq(slow_act(ACT_HOLD, inode), ACT_UNDER_WAY);
 	slow_open(1);
-	cr_expect_eq(slow_act(ACT_HOLD, inode), 0);
+	cr_expect_eq(world_answered(&running), 0);
 	slow_end(&second, AGENT_DEFERRED);
 	await_moves();
 	cr_expect_eq(world_where(&slow_w, inode), SPOOL_HOLD);
