@@ -1,280 +1,375 @@
-/* Jobs by what they need, those that never moved in an index of the transport,
- * the others in shelves: docs/SCHEDULING.md, rule 5.
+/* Jobs by what they need, to find who may preempt the current one:
+ * docs/SCHEDULING.md, rule 5.
  *
- * "Needs at most so much" is cut into ranges whose borders are powers of two: a
- * class for each highest bit of a need, and within a class a block for each bit
- * of the most that is set. A job is in the hull of its class, and in one hull
- * for each bit of its need that is not set. When it needs one less it changes
- * two of these in the mean: as many as a counter has bits that turn. */
+ * "Needs less than M" is cut into ranges whose borders are powers of two: a
+ * class for each highest bit of a need, and within the class of M a block for
+ * each bit of M that is set: the needs with the higher bits of M, and with a
+ * zero where M has that bit. So a job is in the tree of its class, and in a
+ * tree of zeros for each lower bit of its need that is not set.
+ *
+ * Each tree is in the order of the list. A node remembers a job that is the
+ * best one below it, and until when it is known to be: scores are lines, which
+ * cross once at most. A node that has lost this job remembers none; it and
+ * those whose time is over are mended when a search comes by. */
+#define RB_AUGMENT(node) node_sum(node)
 #include "sched/parts.h"
 
-/* Bits of a set of hulls: zeros below, classes above. */
-#define CLASS_BIT INDEX_CLASSES
+#define FOREVER INT64_MAX
+#define NEVER   INT64_MIN
 
-static unsigned
-highest(uint32_t needed)
+/* An age times a total. */
+__extension__ typedef __int128 product;
+
+static void node_sum(struct index_node *n);
+
+static int
+node_compare(const struct index_node *a, const struct index_node *b)
 {
-	return 31 - (unsigned)__builtin_clz(needed);
+	if (a->block != b->block)
+		return a->block < b->block ? -1 : 1;
+	return label_order(a->job->order.label, b->job->order.label);
 }
 
-/* The hulls that hold a job which needs so much; 0: none. */
-static uint64_t
-hulls_for(uint32_t needed)
+TREE_GENERATE(index_tree, index_node, link, node_compare)
+
+/* ---- scores ---- */
+
+/* When the score of the job is 0. */
+static usec_t
+zero_of(const struct job *job)
 {
-	unsigned class;
-
-	if (needed == 0)
-		return 0;
-	class = highest(needed);
-	return ((uint64_t)1 << (CLASS_BIT + class)) |
-	    (~needed & (((uint64_t)1 << class) - 1));
+	return job->message->arrival - USEC_PER_SEC;
 }
-
-static struct hull *
-hull_of(struct index *ix, unsigned bit)
-{
-	return bit < CLASS_BIT ? &ix->zeros[bit]
-			       : &ix->classes[bit - CLASS_BIT];
-}
-
-/* Hulls where the job is the same for both needs. */
-static uint64_t
-hulls_in_common(uint32_t a, uint32_t b)
-{
-	uint64_t both = hulls_for(a) & hulls_for(b);
-
-	return a == b ? both : both & ~(((uint64_t)2 << highest(a ^ b)) - 1);
-}
-
-static void
-leave(struct index *ix, struct job *job, uint64_t hulls)
-{
-	struct slab *nodes = &job->transport->sched->slabs.hull_node;
-	struct hull *h;
-	unsigned bit;
-
-	for (; hulls != 0; hulls &= hulls - 1) {
-		bit = (unsigned)__builtin_ctzll(hulls);
-		h = hull_of(ix, bit);
-		hull_remove(h, job, nodes);
-		if (h->root.bits == 0)
-			ix->hulls &= ~((uint64_t)1 << bit);
-	}
-}
-
-void
-index_leave(struct index *ix, struct job *job, uint64_t stays)
-{
-	leave(ix, job, hulls_for(job->indexed.needed) & ~stays);
-}
-
-bool
-index_enter(struct index *ix, struct job *job, uint64_t stays)
-{
-	uint64_t all = hulls_for(job->indexed.needed) & ~stays, hulls;
-	struct slab *nodes = &job->transport->sched->slabs.hull_node;
-	unsigned bit;
-
-	for (hulls = all; hulls != 0; hulls &= hulls - 1) {
-		bit = (unsigned)__builtin_ctzll(hulls);
-		if (!hull_insert(hull_of(ix, bit), job, nodes)) {
-			leave(ix, job, all & ~hulls);
-			return false;
-		}
-		ix->hulls |= (uint64_t)1 << bit;
-	}
-	return true;
-}
-
-static void
-move(struct job *job, struct indexed to)
-{
-	struct index *ix = &job->transport->unmoved;
-	const struct indexed from = job->indexed;
-	uint64_t stays = 0;
-
-	if (from.total == to.total)
-		stays = hulls_in_common(from.needed, to.needed);
-	if (job->moved) {
-		shelf_move(job, to, stays);
-		return;
-	}
-	index_leave(ix, job, stays);
-	job->indexed = to;
-	if (index_enter(ix, job, stays))
-		return;
-	leave(ix, job, hulls_for(to.needed) & stays);
-	job->indexed = (struct indexed){ 0 };
-}
-
-/* ---- jobs that have changed ---- */
 
 static bool
-counts(const struct job *job)
+is_earlier(const struct job *a, const struct job *b)
 {
-	return job_needed(job) > 0 && !job_has_children(job);
+	return a->order.label < b->order.label;
+}
+
+static bool
+is_better(const struct job *a, const struct job *b, usec_t now)
+{
+	product x = (product)(now - zero_of(a)) * b->indexed.total;
+	product y = (product)(now - zero_of(b)) * a->indexed.total;
+
+	return x > y || (x == y && is_earlier(a, b));
+}
+
+/* a, which is the better one now, is so as long as b is there. */
+static bool
+is_better_for_ever(const struct job *a, const struct job *b)
+{
+	return a->indexed.total <= b->indexed.total;
+}
+
+/* Until when a, which is the better one now, is better than b: not more than a
+ * microsecond or two too early, and never too late. */
+static usec_t
+better_until(const struct job *a, const struct job *b)
+{
+	const double apart = (double)(zero_of(b) - zero_of(a));
+	double after;
+
+	if (is_better_for_ever(a, b))
+		return FOREVER;
+	after = apart * a->indexed.total /
+	    (double)(a->indexed.total - b->indexed.total) * (1 - 1e-12);
+	return after > FOREVER / 2 ? FOREVER : zero_of(a) + (usec_t)after - 1;
+}
+
+/* ---- the best job of a part of a tree ---- */
+
+static void
+node_forget(struct index_node *n)
+{
+	n->best = NULL;
+	n->until = NEVER;
+}
+
+/* Another job below the node is the best of others until then. */
+static void
+node_offer(struct index_node *n, struct job *job, usec_t until)
+{
+	struct job *worse = job;
+	usec_t better;
+
+	if (is_better(job, n->best, job->transport->searched)) {
+		worse = n->best;
+		n->best = job;
+	}
+	better = better_until(n->best, worse);
+	if (until > better)
+		until = better;
+	if (n->until > until)
+		n->until = until;
 }
 
 static void
-settle(struct job *job)
+node_sum(struct index_node *n)
 {
+	const struct index_node *below[] = { RB_LEFT(n, link),
+		RB_RIGHT(n, link) };
+	size_t i;
+
+	n->best = n->job;
+	n->until = FOREVER;
+	for (i = 0; i < ARRAY_LEN(below); i++) {
+		if (below[i] == NULL)
+			continue;
+		if (below[i]->best == NULL) {
+			node_forget(n);
+			return;
+		}
+		node_offer(n, below[i]->best, below[i]->until);
+	}
+}
+
+/* As deep as the tree is high. */
+static void
+node_mend(struct index_node *n)
+{
+	if (n == NULL || n->job->transport->searched <= n->until)
+		return;
+	node_mend(RB_LEFT(n, link));
+	node_mend(RB_RIGHT(n, link));
+	node_sum(n);
+}
+
+/* ---- jobs come, change and go ---- */
+
+/* The tree that holds jobs with that need because of the bit, or NULL. */
+static struct index_tree *
+tree_for(struct transport *t, uint32_t needed, unsigned bit)
+{
+	uint32_t block = needed >> bit;
+
+	if (block == 1)
+		return &t->classes[bit];
+	return block > 1 && block % 2 == 0 ? &t->zeros[bit] : NULL;
+}
+
+/* Above a job that is better for ever, nobody has to hear of this one. Without
+ * memory the job is no candidate for some. */
+static void
+node_add(struct index_tree *tree, struct job *job, uint32_t block)
+{
+	struct index_node *n = slab_get(&job->transport->sched->slabs.index);
+	struct index_node *up;
+
+	if (n == NULL)
+		return;
+	*n = (struct index_node){
+		.job = job, .best = job, .until = FOREVER, .block = block
+	};
+	RB_INSERT(index_tree, tree, n);
+	for (up = RB_PARENT(n, link); up != NULL; up = RB_PARENT(up, link)) {
+		if (up->best == NULL)
+			continue;
+		node_offer(up, job, FOREVER);
+		if (up->best != job && is_better_for_ever(up->best, job))
+			break;
+	}
+}
+
+static void
+node_remove(struct index_tree *tree, struct job *job, uint32_t block)
+{
+	struct index_node key = { .job = job, .block = block };
+	struct index_node *n = RB_FIND(index_tree, tree, &key), *up;
+
+	if (n == NULL)
+		return;
+	for (up = n; up != NULL; up = RB_PARENT(up, link))
+		if (up->best == job)
+			node_forget(up);
+	/* With two parts below, the next node takes its place. */
+	if (RB_LEFT(n, link) != NULL && RB_RIGHT(n, link) != NULL)
+		for (up = RB_NEXT(index_tree, tree, n); up != n;
+		     up = RB_PARENT(up, link))
+			node_forget(up);
+	RB_REMOVE(index_tree, tree, n);
+	slab_put(&job->transport->sched->slabs.index, n);
+}
+
+/* A job that needs one less changes two trees in the mean: as many as a counter
+ * has bits that turn. */
+static void
+index_set(struct job *job, struct indexed to)
+{
+	const struct indexed from = job->indexed;
+	struct index_tree *was, *is;
+	unsigned bit;
+
+	job->indexed = to;
+	for (bit = 0; bit < INDEX_BITS; bit++) {
+		was = tree_for(job->transport, from.needed, bit);
+		is = tree_for(job->transport, to.needed, bit);
+		if (was == is && from.needed >> bit == to.needed >> bit &&
+		    from.total == to.total)
+			continue;
+		if (was != NULL)
+			node_remove(was, job, from.needed >> bit);
+		if (is != NULL)
+			node_add(is, job, to.needed >> bit);
+	}
+}
+
+/* What nodes remember holds for later times: a clock that went back stays where
+ * it was, and no job comes before it has arrived. */
+static void
+index_clock(struct transport *t)
+{
+	const struct message_list *all = &t->sched->messages;
+	const usec_t last = TAILQ_LAST(all, message_list)->arrival;
+
+	if (t->searched < t->sched->now)
+		t->searched = t->sched->now;
+	if (t->searched < last)
+		t->searched = last;
+}
+
+/* The job that has changed is known as it is. */
+static void
+settle(struct transport *t)
+{
+	struct job *job = t->late;
 	struct indexed to = { 0 };
 
-	if (counts(job))
+	if (job == NULL)
+		return;
+	t->late = NULL;
+	index_clock(t);
+	if (!job_has_children(job) && job_needed(job) > 0)
 		to = (struct indexed){ job_needed(job), job->total };
 	if (to.needed != job->indexed.needed || to.total != job->indexed.total)
-		move(job, to);
-}
-
-static void
-late_out(struct transport *t, unsigned i)
-{
-	t->late[i]->late = false;
-	for (t->nlate--; i < t->nlate; i++)
-		t->late[i] = t->late[i + 1];
-}
-
-static void
-late_in(struct job *job)
-{
-	struct transport *t = job->transport;
-
-	if (job->late)
-		return;
-	if (t->nlate == INDEX_LATE) {
-		settle(t->late[0]);
-		late_out(t, 0);
-	}
-	t->late[t->nlate++] = job;
-	job->late = true;
-}
-
-void
-index_settle(struct transport *t)
-{
-	unsigned i = 0;
-
-	while (i < t->nlate)
-		if (t->late[i] == t->current) {
-			i++;
-		} else {
-			settle(t->late[i]);
-			late_out(t, i);
-		}
-}
-
-/* ---- the job list ---- */
-
-void
-index_insert(struct job *job)
-{
-	if (job->transport->params.delivery_slot_cost < 2)
-		return;
-	if (job->moved)
-		segment_insert(job);
-	if (!job->moved || job->segment != NULL)
-		late_in(job);
-}
-
-void
-index_remove(struct job *job)
-{
-	struct transport *t = job->transport;
-	unsigned i;
-
-	for (i = 0; job->late && i < t->nlate; i++)
-		if (t->late[i] == job)
-			late_out(t, i);
-	if (job->indexed.needed != 0)
-		move(job, (struct indexed){ 0 });
-	if (job->moved)
-		segment_remove(job);
+		index_set(job, to);
 }
 
 void
 index_update(struct job *job)
 {
-	if (!job->moved) {
-		if (job->listed)
-			index_insert(job);
-	} else if (job->segment != NULL) {
-		segment_update(job);
-		late_in(job);
-	}
+	struct transport *t = job->transport;
+
+	if (!job->listed || t->late == job || t->params.delivery_slot_cost < 2)
+		return;
+	settle(t);
+	t->late = job;
+}
+
+void
+index_remove(struct job *job)
+{
+	if (job->transport->late == job)
+		job->transport->late = NULL;
+	if (job->indexed.needed > 0)
+		index_set(job, (struct indexed){ 0 });
 }
 
 void
 index_fill(struct transport *t)
 {
-	struct order_node *n = TAILQ_FIRST(&t->jobs);
-	struct job *job;
+	void (*act)(struct job *) =
+	    t->params.delivery_slot_cost < 2 ? index_remove : index_update;
+	struct order_node *n;
 
-	for (; n != NULL; n = TAILQ_NEXT(n, link)) {
-		job = ORDER_OF(n, struct job, order);
-		if (!job->moved || job->segment == NULL)
-			index_insert(job);
-	}
+	TAILQ_FOREACH (n, &t->jobs, link)
+		act(ORDER_OF(n, struct job, order));
 }
 
 /* ---- the search ---- */
 
 uint32_t
-index_least_needed(const struct transport *t, const struct job *current)
+index_least_needed(struct transport *t)
 {
-	uint32_t least = segment_least_needed(t), classes;
-	unsigned i;
+	unsigned bit;
 
-	classes = (uint32_t)(t->unmoved.hulls >> CLASS_BIT);
-	if ((classes & -classes) != 0 && (classes & -classes) < least)
-		least = classes & -classes;
-	for (i = 0; i < t->nlate; i++)
-		if (t->late[i] != current && counts(t->late[i]) &&
-		    job_needed(t->late[i]) < least)
-			least = job_needed(t->late[i]);
-	return least;
+	index_clock(t);
+	if (t->late != t->current)
+		settle(t);
+	for (bit = 0; bit < INDEX_BITS; bit++)
+		if (!RB_EMPTY(&t->classes[bit]))
+			return (uint32_t)1 << bit;
+	return UINT32_MAX;
 }
 
-/* Each hull, and its block, of those that need no more than x->most. All blocks
- * are of one class. */
+struct search {
+	const struct transport *t;
+	uint32_t block;
+	struct job *best; /* NULL: none yet */
+};
+
 static void
-search(struct index *ix, struct search *x,
-    void (*hull)(struct hull *h, uint32_t block, struct search *x))
+search_offer(struct search *x, struct job *job)
 {
-	uint64_t end = (uint64_t)x->most + 1, hulls = ix->hulls >> CLASS_BIT;
-	unsigned class = 63 - (unsigned)__builtin_clzll(end), bit;
-	uint64_t below = ((uint64_t)1 << class) - 1;
-	bool has_blocks = (hulls >> class & 1) != 0;
+	if (x->best == NULL || is_better(job, x->best, x->t->searched))
+		x->best = job;
+}
 
-	for (hulls &= below; hulls != 0; hulls &= hulls - 1)
-		hull(&ix->classes[__builtin_ctzll(hulls)], 0, x);
-	if (!has_blocks)
+/* The jobs of the block that stand behind the current one. behind, before: all
+ * below the node do, and none is of a later block. As deep as the tree is high.
+ */
+static void
+search_part(struct search *x, struct index_node *n, bool behind, bool before)
+{
+	while (n != NULL && !(behind && before))
+		if (n->block > x->block) {
+			n = RB_LEFT(n, link);
+		} else if (n->block < x->block ||
+		    !is_earlier(x->t->current, n->job)) {
+			n = RB_RIGHT(n, link);
+		} else {
+			search_offer(x, n->job);
+			search_part(x, RB_LEFT(n, link), behind, true);
+			n = RB_RIGHT(n, link);
+			behind = true;
+		}
+	if (n == NULL)
 		return;
-	for (hulls = ix->hulls & end & below; hulls != 0; hulls &= hulls - 1) {
-		bit = (unsigned)__builtin_ctzll(hulls);
-		hull(&ix->zeros[bit], (uint32_t)((end >> bit) - 1), x);
-	}
+	node_mend(n);
+	search_offer(x, n->best);
 }
 
-void
-index_search(struct index *ix, struct search *x)
+/* Nobody with that total, or more, is better than the best one so far. */
+static bool
+is_beaten(const struct search *x, uint64_t total)
 {
-	search(ix, x, hull_search);
+	const struct sched_message *oldest =
+	    TAILQ_FIRST(&x->t->sched->messages);
+	const usec_t now = x->t->searched, since = oldest->arrival;
+
+	return x->best != NULL &&
+	    (product)(now - since + USEC_PER_SEC) * x->best->indexed.total <
+	    (product)(now - zero_of(x->best)) * total;
 }
 
-void
-index_best(struct index *ix, struct search *x)
+/* Those that need less than `end`. */
+static void
+search_below(struct search *x, struct transport *t, uint64_t end)
 {
-	search(ix, x, hull_best);
+	unsigned bit;
+
+	x->block = 1;
+	for (bit = 0; end >> bit > 1 && !is_beaten(x, (uint64_t)1 << bit);
+	     bit++)
+		search_part(x, RB_ROOT(&t->classes[bit]), false, true);
+	if (end >> bit != 1)
+		return;
+	while (bit-- > 0)
+		if ((end >> bit & 1) != 0) {
+			x->block = (uint32_t)(end >> bit) - 1;
+			search_part(x, RB_ROOT(&t->zeros[bit]), false, false);
+		}
 }
 
-void
-index_init(struct index *ix, bool moved)
+struct job *
+index_best(struct transport *t, uint32_t most, double *ret_score)
 {
-	unsigned i;
+	struct search x = { .t = t };
 
-	for (i = 0; i < INDEX_CLASSES; i++) {
-		ix->classes[i] = (struct hull){ .shift = 32, .moved = moved };
-		ix->zeros[i] =
-		    (struct hull){ .shift = (uint8_t)i, .moved = moved };
-	}
+	search_below(&x, t, (uint64_t)most + 1);
+	if (x.best != NULL)
+		*ret_score = (double)(t->searched - zero_of(x.best)) /
+		    x.best->indexed.total / USEC_PER_SEC;
+	return x.best;
 }

@@ -101,13 +101,13 @@ job_list_in(struct job *job)
 	ASSERT(!job->listed);
 	order_insert(&t->jobs, place_by_arrival(job), &job->order,
 	    &t->sched->job_labels);
-	index_insert(job);
 	/* Selection has not gone by the job. */
 	if (t->current == NULL || job->order.label < t->current->order.label)
 		t->current = job;
 	job->listed = true;
 	job->moved = false;
 	arrival_in(t, job);
+	index_update(job);
 	t->njobs++;
 	t->sched->figures.jobs++;
 }
@@ -233,7 +233,6 @@ job_pass_current(struct job *job)
 	job_leave_lines(job);
 	if (!job->moved) {
 		arrival_out(t, job);
-		job->segment = NULL;
 		job->above = NULL;
 		job->price = 0;
 	}
@@ -241,7 +240,7 @@ job_pass_current(struct job *job)
 	TAILQ_REMOVE(&t->jobs, &job->order, link);
 	order_insert(
 	    &t->jobs, &current->order, &job->order, &t->sched->job_labels);
-	index_insert(job);
+	index_update(job);
 	t->current = job;
 	job_enter_lines(job);
 }

@@ -7,16 +7,10 @@
  *	               destination
  *	destination.c  destinations: open (room), full, dead
  *	job.c          the job list, the preemption tree
- *	candidate.c    the job that may preempt the current one
- *	index.c        jobs by what they need, for that search
- *	hull.c         the best of many jobs, at any time
- *	hull_search.c  finding it
- *	segment.c      jobs that have moved, in segments of the list
- *	shelf.c        hulls of the jobs of a large segment
+ *	index.c        the job that may preempt the current one
  *	select.c       selecting and ending
  *	pool.c         how many recipients may be in memory
  *	order.c        a list whose elements can be compared
- *	check.c        what must hold between all of them
  *
  * The scheduler owns its transports, a message its jobs, a peer its entries
  * that wait. A job lives as long as its message, a peer while entries of it
@@ -30,8 +24,6 @@
 
 #include "base/slab.h"
 #include "sched/entry.h"
-#include "sched/hull.h"
-#include "sched/segment.h"
 #include "sched/sched.h"
 
 #include <sys/queue.h>
@@ -157,13 +149,28 @@ struct branch {
 	uint32_t users;      /* job, direct children, what is part of this */
 };
 
+/* A job as the index knows it; 0: it is not there. */
+struct indexed {
+	uint32_t needed, total;
+};
+
+/* A job in one tree of the index. */
+struct index_node {
+	RB_ENTRY(index_node) link;
+	struct job *job;
+	struct job *best; /* of those at and below the node, or NULL */
+	usec_t until;     /* the last time at which it is known to be so */
+	uint32_t block;   /* the need without its lower bits */
+};
+RB_HEAD(index_tree, index_node);
+#define INDEX_BITS 32
+
 struct job {
 	struct sched_message *message;
 	struct transport *transport;
 	SLIST_ENTRY(job) of_message;
 	struct job_reading *reading; /* NULL: no more entries will come */
 	bool listed;                 /* in transport->jobs */
-	bool late;                   /* in transport->late */
 	bool moved;    /* has preempted, so it is not in order of arrival */
 	uint32_t held; /* recipients in memory */
 	struct order_node order;
@@ -171,10 +178,9 @@ struct job {
 	union {
 		RB_ENTRY(job) arrival; /* in by_arrival: listed, not moved */
 		struct {               /* moved */
-			struct segment *segment; /* NULL: it has no place */
-			struct branch *above;    /* NULL: none */
-			int64_t credit; /* paid for and not used, units of
-					   1/price slot */
+			struct branch *above; /* NULL: none */
+			int64_t credit;       /* paid for and not used, units of
+						 1/price slot */
 			uint32_t price; /* cost when the parent paid; 0: no
 					   account */
 		};
@@ -202,16 +208,12 @@ struct transport {
 	/* Where selection stands; NULL: behind the last job. Invariant: no job
 	 * before the current one has an entry for a destination with room. */
 	struct job *current;
-	struct segment *segments; /* the root, NULL without moved jobs */
-	struct shelf_list shelves_due[SEGMENT_FLOORS]; /* by floor */
-	uint32_t due_floors; /* of these lists, those with shelves: bits */
-	struct shelf *shelves_waste;
-	usec_t searched; /* the latest time of a search */
-	/* Jobs that never moved. Some that have changed wait in `late` until a
-	 * search needs them: mostly the current one, which is no candidate. */
-	struct index unmoved;
-	struct job *late[INDEX_LATE];
-	unsigned nlate;
+	/* Jobs that can be candidates, by what they need. One that has changed
+	 * is late until another one changes, or a search needs it: mostly the
+	 * current one, which is no candidate. */
+	struct index_tree classes[INDEX_BITS], zeros[INDEX_BITS];
+	struct job *late; /* or NULL */
+	usec_t searched;  /* the time of scores: the latest that was given */
 	struct open_tree open;
 	struct destination *first, *last; /* of open */
 	struct arrival_tree by_arrival;
@@ -255,7 +257,7 @@ TAILQ_HEAD(message_list, sched_message);
 struct slabs {
 	struct page_source pages;
 	struct slab message, reading, job, job_reading, peer,
-	    entry[ENTRY_KINDS], destination, hull_node;
+	    entry[ENTRY_KINDS], destination, index;
 };
 
 struct sched {
@@ -273,9 +275,6 @@ struct sched {
 	struct due_tree due;
 	struct dead_list dead;
 	struct taken_list spare_taken;
-	unsigned segment_most; /* parts to a node; fewer in tests */
-	struct segment *spare_segments;
-	uint32_t nspare_segments;
 	/* Recipients in memory above the minimum of their message, and the
 	 * most that there may be: see pool.c. */
 	int64_t above, above_most;
@@ -367,35 +366,17 @@ void job_recount(struct job *job); /* total is computed anew */
 void job_read(struct job *job);
 
 /* index.c */
-void index_init(struct index *ix, bool moved);
-/* The job comes into hulls of that index, or leaves them: as needed for the
- * job's `indexed`, but those of which the bit is in `stays`. False: no memory,
- * it is in no more of them than before. */
-bool index_enter(struct index *ix, struct job *job, uint64_t stays);
-void index_leave(struct index *ix, struct job *job, uint64_t stays);
-/* The job is listed, or moved: it can be found, if there is preemption, and
- * memory. */
-void index_insert(struct job *job);
-void index_remove(struct job *job);
-/* total, selected or children of the job have changed. */
+/* total, selected or children of the job have changed, or it is listed anew. */
 void index_update(struct job *job);
+/* The job leaves the list, or is about to move. */
+void index_remove(struct job *job);
 /* All jobs of the list: there may be preemption now. */
 void index_fill(struct transport *t);
 /* No candidate needs less, wherever it stands; UINT32_MAX: there is none. */
-uint32_t
-index_least_needed(const struct transport *t, const struct job *current);
-/* All that changed are known as they are, but the current job, maybe. */
-void index_settle(struct transport *t);
-/* The best job from x->from on that needs no more than x->most. */
-void index_search(struct index *ix, struct search *x);
-/* The same, wherever it stands. */
-void index_best(struct index *ix, struct search *x);
-
-/* candidate.c */
+uint32_t index_least_needed(struct transport *t);
 /* The job behind the current one with the best score that needs at most so
- * many entries, or NULL. */
-struct job *candidate_best(
-    const struct job *current, uint32_t most, usec_t now, double *ret_score);
+ * many entries, or NULL. After index_least_needed(). */
+struct job *index_best(struct transport *t, uint32_t most, double *ret_score);
 
 /* pool.c */
 void pool_link(struct job *job);

@@ -47,7 +47,6 @@ transport_init(struct transport *t, struct sched *s, uint32_t index,
 	RB_INIT(&t->open);
 	RB_INIT(&t->by_arrival);
 	RB_INIT(&t->unread);
-	index_init(&t->unmoved, false);
 	transport_set(t, params);
 	t->unused = t->params.recipient_limit;
 }
@@ -65,7 +64,7 @@ slabs_init(struct slabs *slabs)
 	slab_init(&slabs->peer, sizeof(struct peer), from);
 	entry_slabs_init(slabs->entry, from);
 	slab_init(&slabs->destination, sizeof(struct destination), from);
-	slab_init(&slabs->hull_node, sizeof(struct hull_node), NULL);
+	slab_init(&slabs->index, sizeof(struct index_node), NULL);
 }
 
 static void
@@ -78,7 +77,7 @@ slabs_done(struct slabs *slabs)
 	slab_done(&slabs->peer);
 	entry_slabs_done(slabs->entry);
 	slab_done(&slabs->destination);
-	slab_done(&slabs->hull_node);
+	slab_done(&slabs->index);
 	pages_done(&slabs->pages);
 }
 
@@ -107,7 +106,6 @@ sched_new(const struct sched_params *params,
 	s->sites = sites;
 	s->job_labels = (struct order_labels){ ORDER_GAP, job_order_moved };
 	s->ring_labels = (struct order_labels){ ORDER_GAP, peer_ring_moved };
-	s->segment_most = SEGMENT_PARTS;
 	TAILQ_INIT(&s->turns);
 	TAILQ_INIT(&s->messages);
 	TAILQ_INIT(&s->dead);
@@ -122,32 +120,18 @@ sched_new(const struct sched_params *params,
 	return 0;
 }
 
-static void
-pools_free(struct sched *s)
-{
-	struct taken *taken;
-	struct segment *segment;
-	uint32_t i;
-
-	for (i = 0; i < s->count; i++)
-		shelf_free_waste(&s->transports[i]);
-	while ((taken = SLIST_FIRST(&s->spare_taken)) != NULL) {
-		SLIST_REMOVE_HEAD(&s->spare_taken, spare);
-		free(taken);
-	}
-	while ((segment = s->spare_segments) != NULL) {
-		s->spare_segments = segment->up;
-		free(segment);
-	}
-}
-
 void
 sched_free(struct sched **s)
 {
+	struct taken *taken;
+
 	if (*s == NULL)
 		return;
 	ASSERT((*s)->figures.messages == 0);
-	pools_free(*s);
+	while ((taken = SLIST_FIRST(&(*s)->spare_taken)) != NULL) {
+		SLIST_REMOVE_HEAD(&(*s)->spare_taken, spare);
+		free(taken);
+	}
 	slabs_done(&(*s)->slabs);
 	free((*s)->transports);
 	free(*s);

@@ -35,11 +35,9 @@
  *
  * Cost, amortized: selecting, ending, blocking, unblocking and arriving take
  * O(log n) in messages, blocked jobs, destinations and recipients. A search for
- * a candidate takes O(log n) for each of log n hulls where totals are as in
- * mail, and never more than the square of that for each; of jobs that have
- * moved it may see all (rule 5). A job that preempts moves its peers, O(log n)
- * each. No table is moved, cleared or freed as a whole. Section 8 has the most
- * steps that were found, and their test.
+ * a candidate takes O(log n) for each of log n trees (rule 5). A job that
+ * preempts moves its peers, O(log n) each. No table is moved, cleared or freed
+ * as a whole. Section 8 has the most steps that were found, and their test.
  *
  * Soft: -ENOMEM, nothing changed; -EINVAL for a transport that is not there.
  * The scheduler owns everything it returns; an entry lives from sched_select()
@@ -256,8 +254,5 @@ struct sched_wait {
 uint32_t
 sched_explain(const struct sched_message *m, uint32_t most, uint32_t *budget,
     void (*each)(void *ctx, const struct sched_wait *wait), void *ctx);
-
-/* Walk everything and ASSERT what must hold between the structures: tests. */
-void sched_check(const struct sched *s);
 
 #endif

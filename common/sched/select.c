@@ -39,7 +39,7 @@ is_paid(const struct job *current, uint32_t needed)
 static bool
 is_hopeless(const struct job *current, uint32_t most)
 {
-	uint32_t least = index_least_needed(current->transport, current);
+	uint32_t least = index_least_needed(current->transport);
 
 	return least > most ||
 	    (current->transport->sched->watch.selected == NULL &&
@@ -64,7 +64,7 @@ preempt(struct job *current, struct job *candidate)
 
 /* Rule 5. */
 static void
-try_preempt(struct job *current, usec_t now, struct sched_decision *d)
+try_preempt(struct job *current, struct sched_decision *d)
 {
 	const struct sched_transport_params *p = &current->transport->params;
 	uint32_t cost = p->delivery_slot_cost;
@@ -85,7 +85,7 @@ try_preempt(struct job *current, usec_t now, struct sched_decision *d)
 	most = affordable(current);
 	if (is_hopeless(current, most))
 		return;
-	candidate = candidate_best(current, most, now, &d->score);
+	candidate = index_best(current->transport, most, &d->score);
 	if (candidate == NULL)
 		return;
 	d->candidate = view_of(candidate);
@@ -191,7 +191,7 @@ select_from(struct transport *t, usec_t now, struct taken *taken)
 	struct peer *p;
 
 	if (t->first != NULL)
-		try_preempt(t->current, now, &decision);
+		try_preempt(t->current, &decision);
 	while (t->first != NULL) {
 		t->current = transport_first(t);
 		p = transport_turn(t, t->current);

@@ -5,6 +5,7 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
+#include "sched_check.h"
 #include "sched_table.h"
 
 static struct shared *sites;

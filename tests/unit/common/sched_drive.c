@@ -1,3 +1,4 @@
+#include "sched_check.h"
 #include "sched_drive.h"
 #include "sched_table.h"
 #include "sched/parts.h"
@@ -388,12 +389,9 @@ drive_begin(struct drive *d, const struct drive_style *style)
 	cr_assert_eq(sched_new(&d->params, d->transports, d->ntransports,
 			 sites_begin(d), &d->sched),
 	    0);
-	/* In half of the drives labels run out and are spread, in half of them
-	 * the tree of segments is high. */
+	/* In half of the drives labels run out and are spread. */
 	if (d->dice % 2 != 0)
 		d->sched->job_labels.gap = d->sched->ring_labels.gap = 2;
-	if (d->dice / 2 % 2 != 0)
-		d->sched->segment_most = 3;
 	sched_set_watch(d->sched, &watch);
 }
 

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "sched_check.h"
 #include "sched_table.h"
 
 static const struct sched_params params = { 1000000, 1, 1000 };

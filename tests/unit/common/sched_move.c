@@ -3,6 +3,7 @@
 
 #include <criterion/criterion.h>
 
+#include "sched_check.h"
 #include "sched_table.h"
 
 static const struct sched_params params = { 1000000, 1, 1000 };

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "sched_check.h"
 #include "sched_table.h"
 
 /* Without preemption, with windows as wide as their limits that no failure

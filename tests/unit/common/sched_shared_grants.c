@@ -3,6 +3,7 @@
 #include <criterion/criterion.h>
 
 #include "sched/sched.h"
+#include "sched_check.h"
 #include "site_shared_scratch.h"
 
 #define RCPTS    400

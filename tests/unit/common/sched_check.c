@@ -1,5 +1,7 @@
-/* Invariants between the structures, by reading all of them. Slow, for
- * tests. The orders are stated here once more, so that a wrong one shows. */
+/* Invariants between the structures of the scheduler, by reading all of them.
+ * The orders are stated here once more, so that a wrong one shows. */
+#include "sched_check.h"
+
 #include "sched/parts.h"
 
 static int
@@ -28,10 +30,19 @@ unread_by_message(const struct job_reading *a, const struct job_reading *b)
 	return by_message(a->job, b->job);
 }
 
+static int
+by_block(const struct index_node *a, const struct index_node *b)
+{
+	if (a->block != b->block)
+		return a->block < b->block ? -1 : 1;
+	return label_order(a->job->order.label, b->job->order.label);
+}
+
 TREE_GENERATE(line_tree, peer, line, by_label)
 TREE_GENERATE(open_tree, destination, link, by_place)
 TREE_GENERATE(arrival_tree, job, arrival, by_message)
 TREE_GENERATE(unread_tree, job_reading, link, unread_by_message)
+TREE_GENERATE(index_tree, index_node, link, by_block)
 
 /* Every element is in order, and there are so many. */
 #define CHECK_TREE(tree, type, head, compare, count)                     \
@@ -186,171 +197,115 @@ check_message(struct sched_message *m, struct transport *t, struct counts *n)
 	return rcpts;
 }
 
-/* The part of the leaf is right for the job. */
-static void
-check_part(const struct job *job)
+static bool
+is_better(const struct job *a, const struct job *b, usec_t now)
 {
-	const struct segment_part *p =
-	    &job->segment->part[segment_place_of_job(job)];
-	uint32_t needed = job->total - job->selected;
-	bool counts = needed > 0 && !job_has_children(job);
-	bool begun = job->selected > 0;
+	__extension__ typedef __int128 product;
+	product x = (product)(now - a->message->arrival + USEC_PER_SEC) *
+	    b->indexed.total;
+	product y = (product)(now - b->message->arrival + USEC_PER_SEC) *
+	    a->indexed.total;
 
-	ASSERT(p->since == (counts ? job->message->arrival : INT64_MAX));
-	ASSERT(p->unbegun == (counts && !begun ? job->total : UINT32_MAX));
-	ASSERT(p->begun == (counts && begun ? job->total : UINT32_MAX));
-	ASSERT(p->needed == (counts && begun ? needed : UINT32_MAX));
+	return x > y || (x == y && a->order.label < b->order.label);
 }
 
-/* Hulls that a job with that need is in: one for its class, one for each bit
- * that is not set. */
-static size_t
-count_hulls(uint32_t needed)
+/* What the node remembers holds for each job below it, now and at the last
+ * time. */
+static void
+check_node(struct index_node *n)
 {
-	size_t hulls = 0;
+	const struct transport *t = n->job->transport;
+	struct index_node *at, *end = n;
+	bool found = false;
+
+	if (n->best == NULL || n->until < t->searched)
+		return;
+	for (at = n; RB_LEFT(at, link) != NULL;)
+		at = RB_LEFT(at, link);
+	while (RB_RIGHT(end, link) != NULL)
+		end = RB_RIGHT(end, link);
+	for (;; at = RB_NEXT(index_tree, NULL, at)) {
+		found |= at->job == n->best;
+		if (at->job != n->best) {
+			ASSERT(is_better(n->best, at->job, t->searched));
+			ASSERT(is_better(n->best, at->job,
+			    n->until < INT64_MAX / 4 ? n->until
+						     : INT64_MAX / 4));
+		}
+		if (at == end)
+			break;
+	}
+	ASSERT(found);
+}
+
+/* The nodes with jobs of the list that belong there, by what they need. */
+static void
+check_index_tree(struct index_tree *tree, unsigned bit, bool is_class)
+{
+	struct index_node *n;
+	size_t nodes = 0;
+
+	RB_FOREACH (n, index_tree, tree) {
+		ASSERT(n->job->listed);
+		ASSERT(n->block == n->job->indexed.needed >> bit);
+		ASSERT(is_class ? n->block == 1
+				: n->block > 1 && n->block % 2 == 0);
+		check_node(n);
+		nodes++;
+	}
+	CHECK_TREE(index_tree, index_node, tree, by_block, nodes);
+}
+
+/* One for its class, one for each lower bit that is not set. */
+static size_t
+count_nodes(uint32_t needed)
+{
+	size_t nodes = 0;
 	uint32_t bit;
 
 	for (bit = needed; bit > 0; bit >>= 1)
-		hulls += (bit & 1) == 0 || bit == 1;
-	return hulls;
+		nodes += (bit & 1) == 0 || bit == 1;
+	return nodes;
 }
 
 static size_t
-check_hulls(const struct index *ix)
+nodes_of_tree(struct index_tree *tree)
 {
-	size_t found = 0;
-	unsigned i;
+	struct index_node *n;
+	size_t nodes = 0;
 
-	for (i = 0; i < INDEX_CLASSES; i++) {
-		found += hull_check(&ix->classes[i]);
-		found += hull_check(&ix->zeros[i]);
-		ASSERT((ix->zeros[i].root.bits != 0) == (ix->hulls >> i & 1));
-		ASSERT((ix->classes[i].root.bits != 0) ==
-		    (ix->hulls >> (INDEX_CLASSES + i) & 1));
-	}
-	return found;
+	RB_FOREACH (n, index_tree, tree)
+		nodes++;
+	return nodes;
 }
 
-/* Each node but leaves and the root has a shelf with all jobs before the next
- * one that is due. */
+/* The index knows each job as it is, unless it is late. */
 static void
-check_shelf(const struct segment *s)
+check_index(struct transport *t)
 {
-	const struct shelf *shelf = s->shelf;
+	struct order_node *n;
 	const struct job *job;
-	size_t wanted = 0;
-
-	ASSERT((shelf != NULL) == (!s->leaf && s->up != NULL));
-	if (shelf == NULL)
-		return;
-	for (job = segment_first(s); job != NULL && job != shelf->next;
-	     job = segment_after(s, job)) {
-		ASSERT(shelf_holds(shelf, job));
-		wanted += count_hulls(job->indexed.needed);
-	}
-	ASSERT(job == shelf->next);
-	ASSERT(check_hulls(&shelf->index) == wanted);
-}
-
-/* The sum above is that of the parts. */
-static void
-check_sum(struct segment *s)
-{
-	struct segment_part sum = segment_sum(s), *above;
-
-	ASSERT(s->n > 0 && s->n <= SEGMENT_PARTS);
-	check_shelf(s);
-	if (s->up == NULL)
-		return;
-	ASSERT(!s->up->leaf && segment_place(s) < s->up->n);
-	above = &s->up->part[segment_place(s)];
-	ASSERT(above->since == sum.since && above->unbegun == sum.unbegun);
-	ASSERT(above->begun == sum.begun && above->needed == sum.needed);
-}
-
-/* The leaf behind this one, NULL: none. */
-static struct segment *
-next_leaf(struct segment *s)
-{
-	while (s->up != NULL && segment_place(s) + 1 == s->up->n)
-		s = s->up;
-	if (s->up == NULL)
-		return NULL;
-	s = s->up->part[segment_place(s) + 1].below;
-	while (!s->leaf)
-		s = s->part[0].below;
-	return s;
-}
-
-/* The leaves, one after the other, are the moved jobs of the list; without
- * memory or preemption jobs have no place. */
-static void
-check_segments(const struct transport *t)
-{
-	struct segment *s = t->segments, *leaf = NULL, *up;
-	struct order_node *n;
-	struct job *job;
-	unsigned at = 0;
-
-	ASSERT(s == NULL || s->up == NULL);
-	for (; s != NULL; s = s->leaf ? NULL : s->part[0].below)
-		leaf = s;
-	TAILQ_FOREACH (n, &t->jobs, link) {
-		job = ORDER_OF(n, struct job, order);
-		if (!job->moved)
-			continue;
-		ASSERT(
-		    job->segment != NULL || t->params.delivery_slot_cost < 2);
-		if (job->segment == NULL)
-			continue;
-		if (at == leaf->n) {
-			leaf = next_leaf(leaf);
-			at = 0;
-		}
-		ASSERT(leaf != NULL && leaf->leaf && job->segment == leaf);
-		ASSERT(leaf->part[at].job == job);
-		check_part(job);
-		at++;
-		for (up = leaf; at == leaf->n && up != NULL; up = up->up)
-			check_sum(up);
-	}
-	ASSERT(leaf == NULL || (at == leaf->n && next_leaf(leaf) == NULL));
-}
-
-/* The hulls know the job as it is, unless it is late. How many of them it is
- * in. */
-static size_t
-check_indexed(const struct job *job)
-{
-	const struct transport *t = job->transport;
-	uint32_t needed = job->total - job->selected;
-	bool counts = needed > 0 && !job_has_children(job);
-
-	if (!job->late && t->params.delivery_slot_cost >= 2) {
-		ASSERT(job->indexed.needed == (counts ? needed : 0));
-		ASSERT(job->indexed.total == (counts ? job->total : 0));
-	}
-	return count_hulls(job->indexed.needed);
-}
-
-static void
-check_index(const struct transport *t)
-{
-	struct order_node *n;
-	struct job *job;
-	size_t wanted = 0, hulls;
-	unsigned i, late = 0;
+	size_t wanted = 0, nodes = 0;
+	uint32_t needed;
+	unsigned bit;
 
 	TAILQ_FOREACH (n, &t->jobs, link) {
 		job = ORDER_OF(n, struct job, order);
-		hulls = check_indexed(job);
-		wanted += job->moved ? 0 : hulls;
-		late += job->late;
+		wanted += count_nodes(job->indexed.needed);
+		if (job == t->late || t->params.delivery_slot_cost < 2)
+			continue;
+		needed = job_has_children(job) ? 0 : job->total - job->selected;
+		ASSERT(job->indexed.needed == needed);
+		ASSERT(job->indexed.total == (needed == 0 ? 0 : job->total));
 	}
-	ASSERT(late == t->nlate);
-	for (i = 0; i < t->nlate; i++)
-		ASSERT(t->late[i]->late && t->late[i]->listed);
-	ASSERT(check_hulls(&t->unmoved) == wanted);
+	for (bit = 0; bit < INDEX_BITS; bit++) {
+		check_index_tree(&t->classes[bit], bit, true);
+		check_index_tree(&t->zeros[bit], bit, false);
+		nodes += nodes_of_tree(&t->classes[bit]);
+		nodes += nodes_of_tree(&t->zeros[bit]);
+	}
+	ASSERT(nodes == wanted);
+	ASSERT(t->late == NULL || t->late->listed);
 }
 
 static void
@@ -374,7 +329,6 @@ check_transport(struct transport *t)
 	ASSERT(t->youngest == RB_MAX(arrival_tree, &t->by_arrival));
 	CHECK_TREE(
 	    unread_tree, job_reading, &t->unread, unread_by_message, n.unread);
-	check_segments(t);
 	check_index(t);
 	ASSERT(t->current == NULL || t->current->transport == t);
 	/* Slots are lent, never made. */
