@@ -264,22 +264,13 @@ explain_main(const struct options *o)
 {
 	struct scenario sc;
 	struct explain x = { .sc = &sc };
-	struct progress progress;
 	const struct simulate_watch watch = {
 		.ctx = &x,
 		.selected = explain_selection,
 		.reported = explain_report,
-		.progress = progress_tell,
-		.progress_ctx = &progress,
 	};
-	int r, code = qsim_read(o->files[0], &sc);
+	int code = qsim_run(o, "explain", &watch, &sc);
 
-	if (code != 0)
-		return code;
-	progress_begin(&progress, o, "explain", "recipients");
-	r = simulate(&sc, &sc.conf, sc.seed, &watch, NULL);
-	progress_end(&progress);
 	buf_done(&x.text);
-	scenario_done(&sc);
-	return qsim_ended(r);
+	return code;
 }

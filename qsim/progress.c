@@ -49,3 +49,22 @@ progress_end(struct progress *p)
 		fprintf(stderr, "\r\033[K");
 	p->shown = false;
 }
+
+int
+qsim_run(const struct options *o, const char *what,
+    const struct simulate_watch *watch, struct scenario *sc)
+{
+	struct simulate_watch with_progress = *watch;
+	struct progress progress;
+	int r, code = qsim_read(o->files[0], sc);
+
+	if (code != 0)
+		return code;
+	with_progress.progress = progress_tell;
+	with_progress.progress_ctx = &progress;
+	progress_begin(&progress, o, what, "recipients");
+	r = simulate(sc, &sc->conf, sc->seed, &with_progress, NULL);
+	progress_end(&progress);
+	scenario_done(sc);
+	return qsim_ended(r);
+}

@@ -68,6 +68,11 @@ int compare_main(const struct options *o);
 int replay_add_line(const struct scenario *sc,
     const struct simulate_selection *selection, struct buf *out);
 
+/* One run of the first file, with progress; *sc is the scenario during the
+ * run. An exit code. */
+int qsim_run(const struct options *o, const char *what,
+    const struct simulate_watch *watch, struct scenario *sc);
+
 /* ---- output ---- */
 
 /* "qsim: TEXT" to standard error; returns code. */

@@ -37,21 +37,12 @@ replay_main(const struct options *o)
 {
 	struct scenario sc;
 	struct replay replay = { .sc = &sc };
-	struct progress progress;
 	const struct simulate_watch watch = {
 		.ctx = &replay,
 		.selected = print_selection,
-		.progress = progress_tell,
-		.progress_ctx = &progress,
 	};
-	int r, code = qsim_read(o->files[0], &sc);
+	int code = qsim_run(o, "replay", &watch, &sc);
 
-	if (code != 0)
-		return code;
-	progress_begin(&progress, o, "replay", "recipients");
-	r = simulate(&sc, &sc.conf, sc.seed, &watch, NULL);
-	progress_end(&progress);
 	buf_done(&replay.line);
-	scenario_done(&sc);
-	return qsim_ended(r);
+	return code;
 }

@@ -3,6 +3,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "base/random.h"
+
 struct server {
 	uint32_t begun;       /* deliveries so far, while that matters */
 	uint32_t connections; /* served or waiting */
@@ -11,7 +13,7 @@ struct server {
 
 struct servers {
 	const struct scenario *sc;
-	struct random random;
+	uint64_t random;
 	bool queues; /* one has free_at */
 	struct server *all;
 };
@@ -25,7 +27,7 @@ servers_new(
 	if (s == NULL)
 		return -ENOMEM;
 	s->sc = sc;
-	s->random.state = seed;
+	s->random = seed;
 	s->all = calloc(sc->ndestinations, sizeof(*s->all));
 	if (s->all == NULL) {
 		free(s);
@@ -48,6 +50,13 @@ servers_free(struct servers **servers)
 	free(s->all);
 	free(s);
 	*servers = NULL;
+}
+
+/* 0 to 1, 1 excluded. */
+static double
+random_unit(uint64_t *random)
+{
+	return (double)(random_next(random) >> 11) * 0x1p-53;
 }
 
 static usec_t

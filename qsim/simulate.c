@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <bsd/sys/tree.h>
 
 #include "qsim/simulate_parts.h"
 #include "site/shared.h"
@@ -12,13 +13,24 @@
 #define SLOTS_EACH     4
 #define PROGRESS_EVERY 4096 /* deliveries */
 
+/* A delivery that runs. */
+struct delivery {
+	RB_ENTRY(delivery) link;
+	usec_t ends;
+	uint64_t number; /* of the deliveries, as they began */
+	struct sched_entry *entry;
+	uint32_t destination; /* index into those of the scenario */
+	struct delivery_fate fate;
+};
+RB_HEAD(delivery_tree, delivery);
+
 struct run {
 	const struct scenario *sc;
 	const struct simulate_watch *watch;
 	struct shared *sites;
 	struct sched *sched;
 	struct servers *servers;
-	struct heap heap;
+	struct delivery_tree running; /* the first to end first */
 	uint32_t *order; /* of the messages: by time, then number */
 	uint32_t next;   /* in order */
 	struct sched_message **messages;
@@ -28,6 +40,16 @@ struct run {
 	struct sched_decision decision; /* of the last selection */
 	struct site_step step;          /* of the last report */
 };
+
+static int
+delivery_compare(const struct delivery *a, const struct delivery *b)
+{
+	if (a->ends != b->ends)
+		return a->ends < b->ends ? -1 : 1;
+	return (a->number > b->number) - (a->number < b->number);
+}
+
+TREE_GENERATE(delivery_tree, delivery, link, delivery_compare)
 
 uint32_t
 simulate_number(const struct scenario *sc, const void *owner)
@@ -149,15 +171,15 @@ begin(struct run *run, const struct conf *conf, uint64_t seed)
 static void
 end(struct run *run)
 {
-	const struct delivery *d;
+	struct delivery *d;
 	uint32_t i;
 
-	while ((d = heap_first(&run->heap)) != NULL) {
+	while ((d = RB_ROOT(&run->running)) != NULL) {
 		sched_done(
 		    run->sched, d->entry, SITE_AGENT_DIED, NULL, run->now);
-		heap_remove_first(&run->heap);
+		RB_REMOVE(delivery_tree, &run->running, d);
+		free(d);
 	}
-	heap_done(&run->heap);
 	for (i = 0; run->messages != NULL && i < run->sc->nmessages; i++)
 		if (run->messages[i] != NULL)
 			sched_message_free(&run->messages[i]);
@@ -296,11 +318,15 @@ defer_dead(struct run *run)
 static int
 end_first(struct run *run)
 {
-	const struct delivery d = *heap_first(&run->heap);
+	struct delivery *d = RB_MIN(delivery_tree, &run->running);
+	int r;
 
-	heap_remove_first(&run->heap);
-	servers_end(run->servers, d.destination, &d.fate);
-	return finish(run, d.entry, d.fate.result, d.fate.why);
+	ASSERT(d != NULL);
+	RB_REMOVE(delivery_tree, &run->running, d);
+	servers_end(run->servers, d->destination, &d->fate);
+	r = finish(run, d->entry, d->fate.result, d->fate.why);
+	free(d);
+	return r;
 }
 
 /* ---- selections ---- */
@@ -308,27 +334,29 @@ end_first(struct run *run)
 static int
 start(struct run *run, struct sched_entry *entry)
 {
-	struct delivery d = {
-		.number = run->sums.deliveries++,
-		.entry = entry,
-		.destination = (uint32_t)entry->rcpts[0].offset,
-	};
+	const uint32_t destination = (uint32_t)entry->rcpts[0].offset;
 	const struct simulate_selection selection = {
 		.now = run->now,
 		.message = simulate_number(run->sc, entry->owner),
-		.destination = d.destination,
+		.destination = destination,
 		.decision = &run->decision,
 	};
-	int r = servers_begin(run->servers, d.destination, run->now, &d.fate);
+	struct delivery *d = malloc(sizeof(*d));
+	int r = -ENOMEM;
 
-	if (r == 0) {
-		d.ends = run->now + d.fate.length;
-		r = heap_add(&run->heap, &d);
-	}
+	if (d != NULL)
+		r = servers_begin(
+		    run->servers, destination, run->now, &d->fate);
 	if (r < 0) {
+		free(d);
 		sched_done(run->sched, entry, SITE_AGENT_DIED, NULL, run->now);
 		return r;
 	}
+	d->number = run->sums.deliveries++;
+	d->entry = entry;
+	d->destination = destination;
+	d->ends = run->now + d->fate.length;
+	RB_INSERT(delivery_tree, &run->running, d);
 	tell_progress(run);
 	if (run->watch->selected == NULL)
 		return 0;
@@ -357,9 +385,9 @@ next_arrival(const struct run *run)
 }
 
 static usec_t
-next_end(const struct run *run)
+next_end(struct run *run)
 {
-	const struct delivery *d = heap_first(&run->heap);
+	const struct delivery *d = RB_MIN(delivery_tree, &run->running);
 
 	return d == NULL ? USEC_NEVER : d->ends;
 }
@@ -392,7 +420,11 @@ int
 simulate(const struct scenario *sc, const struct conf *conf, uint64_t seed,
     const struct simulate_watch *watch, struct simulate_sums *ret_sums)
 {
-	struct run run = { .sc = sc, .watch = watch };
+	struct run run = {
+		.sc = sc,
+		.watch = watch,
+		.running = RB_INITIALIZER(&run.running),
+	};
 	int r = begin(&run, conf, seed);
 
 	while (r == 0) {

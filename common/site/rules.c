@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "base/random.h"
+
 /* Twice this and a spread still fit into a usec_t. */
 #define BACKOFF_MOST (USEC_NEVER / 8)
 
@@ -36,17 +38,6 @@ site_rules(const struct site_params *params, struct window_rules *ret_rules)
 		.negative = params->negative,
 		.failed_cohort_limit = params->failed_cohort_limit,
 	};
-}
-
-/* splitmix64, by Sebastiano Vigna: in the public domain. */
-static uint64_t
-random_next(uint64_t *state)
-{
-	uint64_t z = *state += 0x9e3779b97f4a7c15;
-
-	z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
-	z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
-	return z ^ (z >> 31);
 }
 
 /* Doubled and capped first, then spread: sites that died together do not open
