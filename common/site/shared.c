@@ -81,11 +81,7 @@ wait_in(struct site *site, bool waits, usec_t now)
 		site->waits = waits;
 		return unseen(site);
 	}
-	state = shared_access_state(&a);
-	if (!waits)
-		shared_access_leave(&a);
-	else if (state == SITE_FULL)
-		shared_access_wait(&a);
+	state = shared_access_look(&a, waits);
 	site->waits = waits &&
 	    (state == SITE_FULL || (state == SITE_ROOM && site->waits));
 	shared_access_end(&a);
@@ -161,7 +157,6 @@ site_take(struct site *site, usec_t now)
 	}
 	s->figures.full += state == SITE_FULL;
 	shared_access_end(&a);
-	shared_handle_watch(site);
 	return state;
 }
 
@@ -217,7 +212,6 @@ report_in(struct site *site, const struct site_report *report, usec_t now,
 	}
 	copy_view(&a, &step->after, s->why_after);
 	shared_access_end(&a);
-	shared_handle_watch(site);
 }
 
 void
@@ -277,10 +271,7 @@ shared_yield(struct site *site, usec_t now)
 	if (!site->has_ticket || !shared_access_begin(&a, site, now))
 		return;
 	shared_access_pass_on(&a);
-	if (site->waits && shared_access_state(&a) == SITE_FULL)
-		shared_access_wait(&a);
 	shared_access_end(&a);
-	shared_handle_watch(site);
 }
 
 /* ---- all ---- */

@@ -324,6 +324,7 @@ shared_access_end(struct shared_access *a)
 		leave(a);
 	shared_set_unlock(a->s, h->set);
 	shared_wake_members(a->s, &a->woken, h->set);
+	shared_handle_watch(h);
 }
 
 /* ---- within an access ---- */
@@ -388,8 +389,8 @@ shared_access_state(struct shared_access *a)
 	return has_room(a) ? SITE_ROOM : SITE_FULL;
 }
 
-void
-shared_access_wait(struct shared_access *a)
+static void
+wait_in_line(struct shared_access *a)
 {
 	if (a->slot == NULL || a->h->has_ticket)
 		return;
@@ -400,13 +401,25 @@ shared_access_wait(struct shared_access *a)
 	a->s->figures.waits++;
 }
 
-void
-shared_access_leave(struct shared_access *a)
+static void
+leave_line(struct shared_access *a)
 {
 	if (a->slot != NULL)
 		shared_waiters_remove(&a->s->seg, a->slot, a->s->member);
 	a->h->has_ticket = false;
 	a->h->granted_at = 0;
+}
+
+enum site_state
+shared_access_look(struct shared_access *a, bool waits)
+{
+	enum site_state state = shared_access_state(a);
+
+	if (!waits)
+		leave_line(a);
+	else if (state == SITE_FULL)
+		wait_in_line(a);
+	return state;
 }
 
 bool
@@ -422,7 +435,7 @@ shared_access_take(struct shared_access *a)
 		a->h->gained_at = a->now;
 		set_cell(a);
 	}
-	shared_access_leave(a);
+	leave_line(a);
 	return true;
 }
 
@@ -459,7 +472,9 @@ shared_access_give_back(struct shared_access *a)
 void
 shared_access_pass_on(struct shared_access *a)
 {
-	shared_access_leave(a);
+	leave_line(a);
 	if (a->slot != NULL)
 		settle(a);
+	if (a->h->waits)
+		(void)shared_access_look(a, true);
 }

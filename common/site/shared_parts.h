@@ -121,6 +121,8 @@ int shared_segment_layout(
     uint32_t slots, uint32_t members, struct shared_segment *ret);
 int shared_segment_map(int fd, struct shared_segment *ret);
 void shared_segment_unmap(struct shared_segment *seg);
+/* A table for one process: its memory is taken when it is used. */
+int shared_create_alone(uint32_t slots, uint64_t secret, int *ret_fd);
 /* The head, read without a mapping. -EBADMSG: not a table. */
 int shared_segment_read_head(int fd, struct shared_segment *ret);
 /* The same from a head that was read. */
@@ -393,8 +395,9 @@ void shared_access_end(struct shared_access *a);
 /* False: the set or slot was written over, before the access or during it. */
 bool shared_access_is_sound(const struct shared_access *a);
 enum site_state shared_access_state(struct shared_access *a);
-void shared_access_wait(struct shared_access *a);
-void shared_access_leave(struct shared_access *a);
+/* The state; the queue is in line if it waits and the site is full, and out of
+ * line if it does not wait. */
+enum site_state shared_access_look(struct shared_access *a, bool waits);
 /* False: there is no slot. */
 bool shared_access_take(struct shared_access *a);
 void
@@ -405,7 +408,8 @@ bool shared_access_has_kept(const struct shared_access *a);
 enum shared_want shared_access_want(
     const struct shared_access *a, uint32_t given_up, usec_t turn);
 void shared_access_view(struct shared_access *a, struct site_view *ret_view);
-/* This queue waits no more, and others get their grant. */
+/* Others get the grant of this queue, which is the last waiter then if it still
+ * waits. */
 void shared_access_pass_on(struct shared_access *a);
 /* Every dead site of a set, which is locked, opens at the next access. */
 void shared_set_flush(struct shared *s, struct shared_set *set);

@@ -296,16 +296,24 @@ open_new(const char *name, const struct shared_segment *want,
 
 /* Memory of no file system, so no user can fill what it is taken from. */
 static int
-create_unnamed(const struct shared_segment *seg,
-    const struct shared_owner *owner, int *ret_fd)
+open_unnamed(void)
 {
 	const unsigned flags = MFD_CLOEXEC | MFD_ALLOW_SEALING;
-	int r, fd = memfd_create("sites", flags | MFD_NOEXEC_SEAL);
+	int fd = memfd_create("sites", flags | MFD_NOEXEC_SEAL);
 
 	if (fd < 0 && errno == EINVAL) /* a kernel before 6.3 */
 		fd = memfd_create("sites", flags);
+	return fd < 0 ? -errno : fd;
+}
+
+static int
+create_unnamed(const struct shared_segment *seg,
+    const struct shared_owner *owner, int *ret_fd)
+{
+	int r, fd = open_unnamed();
+
 	if (fd < 0)
-		return -errno;
+		return fd;
 	r = make(fd, seg, owner);
 	if (r == 0 && fcntl(fd, F_ADD_SEALS, SEALS) < 0)
 		r = -errno;
@@ -351,6 +359,26 @@ shared_create(const char *name, const struct shared_shape *shape,
 	seg.number = arc4random() / 2;
 	seg.spool = shape->spool;
 	return create(name, &seg, owner, true, ret_fd);
+}
+
+int
+shared_create_alone(uint32_t slots, uint64_t secret, int *ret_fd)
+{
+	struct shared_segment seg;
+	int fd, r = shared_segment_layout(slots, 1, &seg);
+
+	if (r < 0)
+		return r;
+	seg.secret = secret;
+	fd = open_unnamed();
+	if (fd < 0)
+		return fd;
+	r = ftruncate(fd, (off_t)seg.size) < 0 ? -errno : fill(fd, &seg);
+	if (r < 0)
+		close(fd);
+	else
+		*ret_fd = fd;
+	return r;
 }
 
 /* With the same secret a site has the same set, so all sites that were in use

@@ -232,10 +232,7 @@ shared_attach(struct shared *shared, int fd, uint32_t queue,
 static int
 attach_alone(struct shared *s, uint32_t slots)
 {
-	const struct shared_shape shape = { .slots = slots, .members = 1 };
-	const struct shared_owner owner = { (uid_t)-1, (gid_t)-1 };
-	const struct shared_id id = { .secret = s->secret };
-	int fd, r = shared_renew(NULL, &shape, &owner, &id, &fd);
+	int fd, r = shared_create_alone(slots, s->secret, &fd);
 
 	if (r < 0)
 		return r;

@@ -11,19 +11,14 @@ check(struct site *h, usec_t now)
 
 	if (!shared_access_begin(&a, h, now))
 		return false;
-	state = shared_access_state(&a);
-	if (!h->waits)
-		shared_access_leave(&a);
-	else if (state == SITE_FULL)
-		shared_access_wait(&a);
-	else
+	state = shared_access_look(&a, h->waits);
+	if (h->waits && state != SITE_FULL)
 		shared_handle_set_ready(h, true);
 	if (state == SITE_ROOM) {
 		h->shared->found += h->has_ticket && h->granted_at == 0;
 		shared_work_note_grant(h, now);
 	}
 	shared_access_end(&a);
-	shared_handle_watch(h);
 	shared_handle_release(h);
 	return true;
 }
@@ -127,13 +122,9 @@ pass(struct site *h, usec_t now)
 
 	if (!shared_access_begin(&a, h, now))
 		return;
-	if (h->granted_at != 0) {
+	if (h->granted_at != 0)
 		shared_access_pass_on(&a);
-		if (h->waits && shared_access_state(&a) == SITE_FULL)
-			shared_access_wait(&a);
-	}
 	shared_access_end(&a);
-	shared_handle_watch(h);
 	shared_handle_release(h);
 }
 
