@@ -215,8 +215,8 @@ index_set(struct job *job, struct indexed to)
 	}
 }
 
-/* What nodes remember holds for later times: a clock that went back stays where
- * it was, and no job comes before it has arrived. */
+/* The clock of the index never goes back, as nodes remember jobs for later
+ * times, and is never before an arrival. */
 static void
 index_clock(struct transport *t)
 {
@@ -330,7 +330,7 @@ search_part(struct search *x, struct index_node *n, bool behind, bool before)
 	search_offer(x, n->best);
 }
 
-/* Nobody with that total, or more, is better than the best one so far. */
+/* True: no job with that total, or more, is better than the best one so far. */
 static bool
 is_beaten(const struct search *x, uint64_t total)
 {
@@ -343,7 +343,7 @@ is_beaten(const struct search *x, uint64_t total)
 	    (product)(now - zero_of(x->best)) * total;
 }
 
-/* Those that need less than `end`. */
+/* Look at all jobs that need less than `end`. */
 static void
 search_below(struct search *x, struct transport *t, uint64_t end)
 {

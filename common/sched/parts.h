@@ -402,6 +402,21 @@ job_needed(const struct job *job)
 {
 	return job->total - job->selected;
 }
+/* Rule 5.2: the most entries that the job can pay for before it ends. */
+static inline uint32_t
+job_affordable(const struct job *job)
+{
+	int64_t most = ((int64_t)job_needed(job) + job->slots) /
+	    job->transport->params.delivery_slot_cost;
+
+	return most < 0 ? 0 : most > UINT32_MAX ? UINT32_MAX : (uint32_t)most;
+}
+static inline struct sched_job_view
+job_view(const struct job *job)
+{
+	return (struct sched_job_view){ job->message->owner, job->slots,
+		job->total, job->selected };
+}
 /* The job that it preempted, or that has taken it over, or NULL. */
 static inline struct job *
 job_parent(const struct job *job)

@@ -309,11 +309,10 @@ explain_slots(const struct job *job, struct sched_wait *w)
 	const int64_t cost = p->delivery_slot_cost;
 	const int64_t needed = job_needed(job);
 
-	w->other = (struct sched_job_view){ current->message->owner,
-		current->slots, current->total, current->selected };
+	w->other = job_view(current);
 	w->have =
 	    current->slots * 100 / cost + (int64_t)p->delivery_slot_loan * 100;
-	if (((int64_t)job_needed(current) + current->slots) / cost >= needed)
+	if (job_affordable(current) >= needed)
 		w->need = needed * (100 - (int64_t)p->delivery_slot_discount);
 }
 

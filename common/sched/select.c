@@ -2,27 +2,6 @@
 
 #include <errno.h>
 
-static struct sched_job_view
-view_of(const struct job *job)
-{
-	return (struct sched_job_view){
-		.owner = job->message->owner,
-		.slots = job->slots,
-		.total = job->total,
-		.selected = job->selected,
-	};
-}
-
-/* Rule 5.2: the most entries that the job can pay for before it ends. */
-static uint32_t
-affordable(const struct job *job)
-{
-	int64_t most = ((int64_t)job_needed(job) + job->slots) /
-	    job->transport->params.delivery_slot_cost;
-
-	return most > UINT32_MAX ? UINT32_MAX : (uint32_t)most;
-}
-
 /* Rule 5.3. Whole slots on the left, hundredths on both sides. */
 static bool
 is_paid(const struct job *current, uint32_t needed)
@@ -71,7 +50,7 @@ try_preempt(struct job *current, struct sched_decision *d)
 	uint32_t most;
 	struct job *candidate;
 
-	d->current = view_of(current);
+	d->current = job_view(current);
 	d->preemption = SCHED_PREEMPT_OFF;
 	if (cost < 2)
 		return;
@@ -82,13 +61,13 @@ try_preempt(struct job *current, struct sched_decision *d)
 	if (current->total < (uint64_t)p->minimum_delivery_slots * cost)
 		return;
 	d->preemption = SCHED_PREEMPT_NOBODY;
-	most = affordable(current);
+	most = job_affordable(current);
 	if (is_hopeless(current, most))
 		return;
 	candidate = index_best(current->transport, most, &d->score);
 	if (candidate == NULL)
 		return;
-	d->candidate = view_of(candidate);
+	d->candidate = job_view(candidate);
 	d->preemption = SCHED_PREEMPT_UNPAID;
 	if (!is_paid(current, job_needed(candidate)) ||
 	    !job_can_branch(current))

@@ -1,6 +1,5 @@
 /* What sched_select() owes whatever its parameters are: limits are held, every
  * recipient is selected exactly once, in order. */
-#include "sched/sched.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>
