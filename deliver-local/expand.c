@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/header.h"
 #include "base/io.h"
 #include "ipc/bell.h"
 #include "spool/prepared.h"
@@ -62,13 +63,11 @@ line_end(const struct run *u)
 	const size_t len = u->parent.file.content_len < MESSAGE_CHUNK
 	    ? (size_t)u->parent.file.content_len
 	    : MESSAGE_CHUNK;
-	const char *lf;
+	const bool read =
+	    io_pread_all(u->parent.fd, u->chunk, len,
+		(int64_t)u->parent.file.content_off) == (int64_t)len;
 
-	if (io_pread_all(u->parent.fd, u->chunk, len,
-		(int64_t)u->parent.file.content_off) != (int64_t)len)
-		return "\n";
-	lf = memchr(u->chunk, '\n', len);
-	return lf != NULL && lf > u->chunk && lf[-1] == '\r' ? "\r\n" : "\n";
+	return header_line_end(u->chunk, read ? len : 0);
 }
 
 static int

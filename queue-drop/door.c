@@ -13,6 +13,7 @@
 
 #include "base/clock.h"
 #include "base/guard.h"
+#include "base/header.h"
 #include "base/io.h"
 #include "base/num.h"
 #include "spool/door.h"
@@ -201,11 +202,9 @@ begin(struct door *d)
 static int
 put_received(struct door *d, const char *data, size_t len)
 {
-	const char *lf = len == 0 ? NULL : memchr(data, '\n', len);
-	const bool crlf = lf != NULL && lf > data && lf[-1] == '\r';
 	char line[SUBMIT_RECEIVED_MAX];
-	int n =
-	    submit_received(&d->accept, d->host, crlf ? "\r\n" : "\n", line);
+	int n = submit_received(
+	    &d->accept, d->host, header_line_end(data, len), line);
 
 	return n < 0 ? n : accept_content(&d->accept, line, (size_t)n);
 }

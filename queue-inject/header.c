@@ -140,15 +140,3 @@ header_next(const struct header *h, size_t *pos, struct header_field *ret_field)
 	*pos = at + ret_field->raw_len;
 	return true;
 }
-
-const char *
-header_eol(const struct header *h)
-{
-	const char *lf;
-
-	if (h->data.len == 0)
-		return "\n";
-	lf = memchr(h->data.data, '\n', h->data.len);
-	return lf != NULL && lf > h->data.data && lf[-1] == '\r' ? "\r\n"
-								 : "\n";
-}

@@ -44,15 +44,13 @@ feed_header(struct message *m, struct source *src, struct refusal *why)
 static const char *
 find_eol(const struct message *m, struct source *src)
 {
-	const char *data, *lf;
-	size_t len;
+	const char *data = buf_str(&m->header.data);
+	size_t len = m->header.data.len;
 
-	if (memchr(buf_str(&m->header.data), '\n', m->header.data.len) != NULL)
-		return header_eol(&m->header);
-	if (source_peek(src, &data, &len) <= 0)
-		return "\n";
-	lf = memchr(data, '\n', len);
-	return lf != NULL && lf > data && lf[-1] == '\r' ? "\r\n" : "\n";
+	if (memchr(data, '\n', len) == NULL &&
+	    source_peek(src, &data, &len) <= 0)
+		len = 0;
+	return header_line_end(data, len);
 }
 
 static bool

@@ -119,8 +119,6 @@ void header_done(struct header *h);
 /* The next field; *pos is 0 at first. False: there is none. */
 bool header_next(
     const struct header *h, size_t *pos, struct header_field *ret_field);
-/* "\r\n" when the first line ends so, else "\n". */
-const char *header_eol(const struct header *h);
 
 /* ---- envelope.c ----
  *

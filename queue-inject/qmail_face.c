@@ -4,21 +4,19 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <string.h>
 
 #define ENVELOPE_FD 1
 
 int
 qmail_prepare(struct inject *inject)
 {
-	const char *data, *lf;
+	const char *data;
 	size_t len;
 	int r = source_peek(&inject->source, &data, &len);
 
 	if (r < 0)
 		return message_refuse_source(&inject->why, r);
-	lf = r == 0 ? NULL : memchr(data, '\n', len);
-	inject->eol = lf != NULL && lf > data && lf[-1] == '\r' ? "\r\n" : "\n";
+	inject->eol = header_line_end(data, r == 0 ? 0 : len);
 	return 0;
 }
 

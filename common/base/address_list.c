@@ -2,6 +2,7 @@
 
 #include "base/address.h"
 #include "base/buf.h"
+#include "base/text.h"
 
 #include <errno.h>
 #include <string.h>
@@ -49,12 +50,6 @@ struct parser {
 /* ---- tokens ---- */
 
 static bool
-is_blank(char c)
-{
-	return c == ' ' || c == '\t';
-}
-
-static bool
 is_control(char c)
 {
 	return (unsigned char)c < 0x20 || c == 0x7f;
@@ -68,7 +63,7 @@ fold_len(const char *p, const char *end)
 	    : *p == '\r' && p + 1 < end && p[1] == '\n' ? 2
 							: 0;
 
-	if (n == 0 || p + n == end || is_blank(p[n]))
+	if (n == 0 || p + n == end || text_is_blank(p[n]))
 		return n;
 	return 0;
 }
@@ -103,7 +98,7 @@ skip_blanks(struct parser *ps)
 
 			if (r < 0)
 				return r;
-		} else if (n > 0 || is_blank(*ps->p))
+		} else if (n > 0 || text_is_blank(*ps->p))
 			ps->p += n > 0 ? n : 1;
 		else
 			break;
@@ -141,7 +136,7 @@ take_enclosed(struct parser *ps, char close)
 static bool
 is_atom_char(char c)
 {
-	return !is_blank(c) && !is_control(c) &&
+	return !text_is_blank(c) && !is_control(c) &&
 	    strchr("()<>[]:;@\\,.\"", c) == NULL;
 }
 

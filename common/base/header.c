@@ -248,3 +248,11 @@ header_hops_add(struct header_hops *h, const char *data, size_t len)
 		h->matched = 0;
 	}
 }
+
+const char *
+header_line_end(const char *data, size_t len)
+{
+	const char *lf = len == 0 ? NULL : memchr(data, '\n', len);
+
+	return lf != NULL && lf > data && lf[-1] == '\r' ? "\r\n" : "\n";
+}

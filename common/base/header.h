@@ -7,6 +7,9 @@
 #define HEADER_READ_MAX       8192 /* as much of a message is read for it */
 #define HEADER_MESSAGE_ID_MAX 256  /* with its NUL, as it is told */
 
+/* The end of the first line of a message: "\r\n", or "\n", also without one. */
+const char *header_line_end(const char *data, size_t len);
+
 struct header_field {
 	const char *name;
 	size_t name_len;

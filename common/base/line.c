@@ -3,11 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
-static bool
-is_blank(char c)
-{
-	return c == ' ' || c == '\t';
-}
+#include "base/text.h"
 
 void
 line_begin(struct line_cursor *c, struct buf *text, size_t max)
@@ -69,7 +65,7 @@ line_uncomment(char *line)
 	char *p;
 
 	for (p = line; *p != '\0'; p++)
-		if (*p == '#' && (p == line || is_blank(p[-1]))) {
+		if (*p == '#' && (p == line || text_is_blank(p[-1]))) {
 			*p = '\0';
 			return;
 		}
@@ -80,10 +76,10 @@ line_trim(char *line)
 {
 	size_t len;
 
-	while (is_blank(*line))
+	while (text_is_blank(*line))
 		line++;
 	len = strlen(line);
-	while (len > 0 && is_blank(line[len - 1]))
+	while (len > 0 && text_is_blank(line[len - 1]))
 		len--;
 	line[len] = '\0';
 	return line;
@@ -96,7 +92,7 @@ line_word(const char **at, struct buf *out)
 	bool quoted = false;
 	int r = buf_reserve(out, 0);
 
-	for (; *p != '\0' && (quoted || !is_blank(*p)) && r == 0; p++) {
+	for (; *p != '\0' && (quoted || !text_is_blank(*p)) && r == 0; p++) {
 		if (*p == '"') {
 			quoted = !quoted;
 			continue;

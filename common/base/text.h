@@ -40,6 +40,12 @@ int text_cut(struct buf *out, const char *s, size_t max);
  * ends. */
 const char *text_next_word(const char **rest, size_t *ret_len);
 
+static inline bool
+text_is_blank(char c)
+{
+	return c == ' ' || c == '\t';
+}
+
 /* "" of 1, else "s". */
 static inline const char *
 text_plural(uint64_t n)

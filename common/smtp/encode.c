@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "base/text.h"
+
 /* The length that a first octet promises; 1 for an octet that is not UTF-8. */
 static size_t
 utf8_promise(unsigned char c)
@@ -35,16 +37,10 @@ body_octet(struct smtp_encode *e, unsigned char c, char *out)
 
 /* ---- lines of the header, which are held until their end is known ---- */
 
-static bool
-is_blank(char c)
-{
-	return c == ' ' || c == '\t';
-}
-
 static void
 hold(struct smtp_encode *e, char c)
 {
-	if (e->blanks == e->held && is_blank(c))
+	if (e->blanks == e->held && text_is_blank(c))
 		e->blanks++;
 	e->hold[e->held++] = c;
 }
@@ -59,7 +55,7 @@ held_colon(const struct smtp_encode *e)
 	while (name < e->held && e->hold[name] > ' ' && e->hold[name] < 0x7f &&
 	    e->hold[name] != ':')
 		name++;
-	for (i = name; i < e->held && is_blank(e->hold[i]);)
+	for (i = name; i < e->held && text_is_blank(e->hold[i]);)
 		i++;
 	return i < e->held && e->hold[i] == ':' && name > 0 ? i : 0;
 }
@@ -68,7 +64,7 @@ held_colon(const struct smtp_encode *e)
 static bool
 held_is_header(const struct smtp_encode *e)
 {
-	if (e->folded || (e->fields && is_blank(e->hold[0])))
+	if (e->folded || (e->fields && text_is_blank(e->hold[0])))
 		return true;
 	return held_colon(e) > 0;
 }
@@ -85,7 +81,7 @@ held_put(struct smtp_encode *e, size_t n, char *out)
 	e->held -= n;
 	memmove(e->hold, e->hold + n, e->held);
 	e->blanks = 0;
-	while (e->blanks < e->held && is_blank(e->hold[e->blanks]))
+	while (e->blanks < e->held && text_is_blank(e->hold[e->blanks]))
 		e->blanks++;
 	return out + n;
 }
@@ -114,19 +110,19 @@ fold_place(const struct smtp_encode *e, char c)
 	size_t i = e->held, last = 0;
 	bool word = false; /* behind i */
 
-	if (is_blank(c))
+	if (text_is_blank(c))
 		last = e->hold[e->held - 1] == '\\' ? 0 : e->held;
 	else
 		word = true;
 	while (--i > first) {
 		const bool blank =
-		    is_blank(e->hold[i]) && e->hold[i - 1] != '\\';
+		    text_is_blank(e->hold[i]) && e->hold[i - 1] != '\\';
 
 		if (blank && word)
 			return i;
 		if (blank && last == 0)
 			last = i;
-		word = !is_blank(e->hold[i]);
+		word = !text_is_blank(e->hold[i]);
 	}
 	return last;
 }

@@ -68,7 +68,6 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	MUST(feed(&cut, s, len, piece) == used);
 	MUST(cut.begin == whole.begin && cut.end == whole.end &&
 	    cut.body == whole.body && cut.separated == whole.separated);
-	MUST(strcmp(header_eol(&cut), header_eol(&whole)) == 0);
 	header_done(&whole);
 	header_done(&cut);
 	free(s);

@@ -283,12 +283,9 @@ Test(header, eol_is_that_of_the_first_line)
 	size_t i;
 
 	for (i = 0; i < ARRAY_LEN(eols); i++) {
-		struct header h = { 0 };
-
-		feed(&h, eols[i].input, strlen(eols[i].input), 100);
 		cr_expect_str_eq(
-		    header_eol(&h), eols[i].want, "%s", eols[i].input);
-		header_done(&h);
+		    header_line_end(eols[i].input, strlen(eols[i].input)),
+		    eols[i].want, "%s", eols[i].input);
 	}
 }
 
