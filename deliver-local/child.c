@@ -117,7 +117,7 @@ spool_group(const struct child_plan *plan, const char *path)
 		return (gid_t)-1;
 	snprintf(dir, sizeof(dir), "%.*s", (int)(slash - path), path);
 	return stat(dir, &st) == 0 && S_ISDIR(st.st_mode) && st.st_uid == 0 &&
-		st.st_gid != 0 && st.st_gid != plan->qmail &&
+		st.st_gid != 0 && st.st_gid != plan->users.qmail &&
 		(st.st_mode & S_IWGRP) != 0
 	    ? st.st_gid
 	    : (gid_t)-1;

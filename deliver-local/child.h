@@ -22,6 +22,7 @@
 #define DELIVER_LOCAL_CHILD_H
 
 #include "agent/agent.h"
+#include "daemon/daemon.h"
 #include "deliver-local/room.h"
 #include "route/programs.h"
 #include "spool/sys.h"
@@ -334,9 +335,9 @@ struct stay {
 struct child_plan {
 	const struct agent_delivery *delivery;
 	const char *recipient;
-	pid_t parent;         /* the child ends with it; 0: none */
-	bool private;         /* not root: everything is this user */
-	uid_t system_uids[3]; /* never delivered as; ignored when private */
+	pid_t parent;              /* the child ends with it; 0: none */
+	bool private;              /* not root: everything is this user */
+	struct daemon_users users; /* never delivered as, unless private */
 	const char *maildir_path, *maildir_user;
 	const char *forward_path; /* NULL or "": no file of a user is read */
 	const char *host;
@@ -350,8 +351,6 @@ struct child_plan {
 	const struct conf *conf;
 	const struct route_table *routes;
 	uint32_t queue, rcpt_index;
-	uid_t qmails; /* owns the queue */
-	gid_t qmail;
 	/* The account that a delivery to a mailbox needs: its name, "" where
 	 * the delivery needs none; NULL until the process has found it. */
 	char asks[MAILBOX_PART_MAX + 1];

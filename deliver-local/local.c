@@ -122,11 +122,11 @@ on_orphaned(void *arg)
 }
 
 static const struct daemon_agent_ops agent_ops = {
-	.deliver = on_deliver,
+	.link = { .deliver = on_deliver,
+	    .orphaned = on_orphaned,
+	    .cancel = task_cancel },
 	.is_idle = is_idle,
 	.stop = on_stop,
-	.orphaned = on_orphaned,
-	.cancel = task_cancel,
 	.end_all = task_end_all,
 };
 
@@ -157,18 +157,11 @@ set_conf(struct local *l, const struct conf *conf)
 static int
 find_users(struct local *l)
 {
-	struct daemon_users users;
 	struct buf error = { 0 };
-	int r = daemon_users(l->conf, &users, &error);
+	int r = daemon_users(l->conf, &l->users, &error);
 
-	if (r < 0) {
+	if (r < 0)
 		log_error("users: %s", buf_str(&error));
-	} else {
-		l->system_uids[0] = users.qmailq;
-		l->system_uids[1] = users.qmails;
-		l->system_uids[2] = users.qmailr;
-		l->qmail = users.qmail;
-	}
 	buf_done(&error);
 	return r;
 }
@@ -226,7 +219,7 @@ start(struct daemon *d)
 	if (r < 0)
 		return r;
 	l->ask = evtimer_new(l->base, task_ask_all, l);
-	r = daemon_agent_init(&l->link, d, &agent_ops, l);
+	r = daemon_agent_init(d, &agent_ops);
 	if (r == 0)
 		r = strays_init(&l->strays, l->base);
 	if (r == 0)
@@ -239,14 +232,6 @@ start(struct daemon *d)
 	residents_renew(l->residents, d->conf->maildir_process_idle_time);
 	daemon_ready(d);
 	return 0;
-}
-
-static void
-linked(struct daemon *d, const char *name, int fd)
-{
-	struct local *l = d->state;
-
-	daemon_agent_linked(&l->link, name, fd);
 }
 
 static void
@@ -268,14 +253,6 @@ reload(struct daemon *d, const struct conf *fresh)
 }
 
 static void
-stop(struct daemon *d, usec_t limit)
-{
-	struct local *l = d->state;
-
-	daemon_agent_stop(&l->link, limit);
-}
-
-static void
 ending(struct daemon *d, usec_t limit)
 {
 	on_stop(d->state, limit);
@@ -286,9 +263,9 @@ static const struct daemon_ops ops = {
 	.user = DAEMON_AS_ROOT,
 	.lockdown = lockdown,
 	.start = start,
-	.linked = linked,
+	.linked = daemon_agent_linked,
 	.reload = reload,
-	.stop = stop,
+	.stop = daemon_agent_stop,
 	.ending = ending,
 	.done = done,
 };

@@ -123,16 +123,15 @@ int privileges_drop(const char **ret_missing);
 /* ---- local.c, task.c and watch.c ---- */
 
 struct local {
-	struct daemon_agent link;
+	struct daemon_agent link; /* first */
 	struct event_base *base;
 	const struct conf *conf;
 	bool private;
-	uid_t system_uids[3];
+	struct daemon_users users;
 	char host[256];
 	struct programs *programs;
 	struct route_table *routes; /* with the aliases */
 	uint32_t queue;
-	gid_t qmail;
 	LIST_HEAD(task_list, task) tasks;
 	struct strays strays;
 	struct residents *residents; /* NULL: no process stays */

@@ -19,12 +19,10 @@
 bool
 child_is_system(const struct child_plan *plan, uid_t uid)
 {
-	size_t i;
+	const struct daemon_users *users = &plan->users;
 
-	for (i = 0; i < ARRAY_LEN(plan->system_uids); i++)
-		if (uid == plan->system_uids[i])
-			return true;
-	return uid == 0;
+	return uid == 0 || uid == users->qmailq || uid == users->qmails ||
+	    uid == users->qmailr;
 }
 
 /* A child ends with its parent, since the next agent does again what the child
@@ -97,8 +95,9 @@ child_become(const struct child_plan *plan, const struct account *account,
 bool
 child_become_owner(const struct child_plan *plan, struct verdict *v)
 {
+	const struct daemon_users *users = &plan->users;
 	int r =
-	    plan->private ? 0 : account_become_ids(plan->qmails, plan->qmail);
+	    plan->private ? 0 : account_become_ids(users->qmails, users->qmail);
 
 	if (r < 0) {
 		verdict_error(v, r, "become the owner of the queue");

@@ -65,7 +65,8 @@ static struct child_plan
 make_plan(const struct task *t)
 {
 	const struct local *l = t->l;
-	struct child_plan plan = {
+
+	return (struct child_plan){
 		.delivery = t->delivery,
 		.recipient = t->delivery->rcpts[t->place].address,
 		.private = l->private,
@@ -84,12 +85,8 @@ make_plan(const struct task *t)
 		.routes = l->routes,
 		.queue = l->queue,
 		.rcpt_index = t->delivery->rcpts[t->place].index,
-		.qmails = l->system_uids[1],
-		.qmail = l->qmail,
+		.users = l->users,
 	};
-
-	memcpy(plan.system_uids, l->system_uids, sizeof(plan.system_uids));
-	return plan;
 }
 
 /* Signals are blocked from before the fork until the child has put off the

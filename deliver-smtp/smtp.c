@@ -62,13 +62,13 @@ end_all(void *arg)
 /* A session that is ended makes no server take a message that it would not
  * have taken, so none is waited for when queue-send is gone. */
 static const struct daemon_agent_ops agent_ops = {
-	.deliver = on_deliver,
+	.link = { .deliver = on_deliver,
+	    .orphaned = end_all,
+	    .close = close_connection,
+	    .cancel = session_cancel,
+	    .trace = trace_dialogues },
 	.is_idle = is_idle,
 	.stop = stop_keeping,
-	.close = close_connection,
-	.cancel = session_cancel,
-	.trace = trace_dialogues,
-	.orphaned = end_all,
 	.end_all = end_all,
 	.relinks = true,
 };
@@ -165,7 +165,7 @@ smtp_start(struct daemon *d)
 		r = take_rewrites(smtp, d->conf);
 	if (r < 0)
 		return r;
-	r = daemon_agent_init(&smtp->link, d, &agent_ops, smtp);
+	r = daemon_agent_init(d, &agent_ops);
 	if (r == 0)
 		r = lookups_open(&smtp->context.lookups, d->base);
 	if (r < 0) {
@@ -195,22 +195,6 @@ smtp_reload(struct daemon *d, const struct conf *fresh)
 }
 
 static void
-smtp_linked(struct daemon *d, const char *name, int fd)
-{
-	struct smtp *smtp = d->state;
-
-	daemon_agent_linked(&smtp->link, name, fd);
-}
-
-static void
-smtp_stop(struct daemon *d, usec_t limit)
-{
-	struct smtp *smtp = d->state;
-
-	daemon_agent_stop(&smtp->link, limit);
-}
-
-static void
 smtp_done(struct daemon *d)
 {
 	struct smtp *smtp = d->state;
@@ -228,8 +212,8 @@ const struct daemon_ops smtp_ops = {
 	.user = DAEMON_AS_QMAILR,
 	.lockdown = smtp_lockdown,
 	.start = smtp_start,
-	.linked = smtp_linked,
+	.linked = daemon_agent_linked,
 	.reload = smtp_reload,
-	.stop = smtp_stop,
+	.stop = daemon_agent_stop,
 	.done = smtp_done,
 };

@@ -13,7 +13,7 @@
 #include "deliver-smtp/session/session.h"
 
 struct smtp {
-	struct daemon_agent link;
+	struct daemon_agent link; /* first */
 	struct session_context context;
 	char host[CONF_HOST_SIZE]; /* the name of this host */
 };

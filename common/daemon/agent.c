@@ -15,7 +15,7 @@
 void
 daemon_agent_idle(struct daemon_agent *a)
 {
-	if (a->stopping && a->ops->is_idle(a->arg) &&
+	if (a->stopping && a->ops->is_idle(a) &&
 	    (a->agent == NULL || agent_queued(a->agent) == 0))
 		daemon_exit(a->daemon, 0);
 }
@@ -25,9 +25,9 @@ on_deadline(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
 {
 	struct daemon_agent *a = arg;
 
-	if (!a->ops->is_idle(a->arg))
+	if (!a->ops->is_idle(a))
 		log_warning("deliveries that did not end in time were ended");
-	a->ops->end_all(a->arg);
+	a->ops->end_all(a);
 	daemon_agent_idle(a);
 }
 
@@ -41,13 +41,15 @@ begin_stop(struct daemon_agent *a, usec_t limit)
 }
 
 void
-daemon_agent_stop(struct daemon_agent *a, usec_t limit)
+daemon_agent_stop(struct daemon *d, usec_t limit)
 {
+	struct daemon_agent *a = d->state;
+
 	if (a->stopping)
 		return;
 	begin_stop(a, limit);
 	if (a->ops->stop != NULL)
-		a->ops->stop(a->arg, limit);
+		a->ops->stop(a, limit);
 	daemon_agent_idle(a);
 }
 
@@ -61,7 +63,7 @@ on_deliver(void *arg, struct agent_delivery *delivery)
 	if (a->stopping)
 		agent_defer(delivery, AGENT_CANCELLED_DSN, AGENT_STOPPED);
 	else
-		a->ops->deliver(a->arg, delivery);
+		a->ops->link.deliver(a, delivery);
 }
 
 static void
@@ -73,7 +75,7 @@ on_orphaned(void *arg)
 		log_info("queue-send has ended: stopping");
 		begin_stop(a, a->daemon->conf->stop_time_limit);
 	}
-	a->ops->orphaned(a->arg);
+	a->ops->link.orphaned(a);
 	daemon_agent_idle(a);
 }
 
@@ -87,60 +89,24 @@ on_bad(void *arg, const char *what)
 }
 
 static void
-on_close(void *arg, uint64_t connection)
-{
-	struct daemon_agent *a = arg;
-
-	if (a->ops->close != NULL)
-		a->ops->close(a->arg, connection);
-}
-
-static void
-on_cancel(void *arg, struct agent_delivery *delivery, enum agent_stage stage)
-{
-	struct daemon_agent *a = arg;
-
-	if (a->ops->cancel != NULL)
-		a->ops->cancel(a->arg, delivery, stage);
-}
-
-static void
-on_trace(void *arg, uint64_t trace, const char *destination, uint32_t seconds)
-{
-	struct daemon_agent *a = arg;
-
-	if (a->ops->trace != NULL)
-		a->ops->trace(a->arg, trace, destination, seconds);
-}
-
-static void
 on_drained(void *arg)
 {
 	daemon_agent_idle(arg);
 }
-
-static const struct agent_ops agent_ops = {
-	.deliver = on_deliver,
-	.orphaned = on_orphaned,
-	.bad = on_bad,
-	.close = on_close,
-	.cancel = on_cancel,
-	.trace = on_trace,
-	.drained = on_drained,
-};
 
 /* Deliveries of an earlier link cannot be answered. */
 static void
 drop_link(struct daemon_agent *a)
 {
 	if (a->agent != NULL)
-		a->ops->end_all(a->arg);
+		a->ops->end_all(a);
 	agent_free(&a->agent);
 }
 
 void
-daemon_agent_linked(struct daemon_agent *a, const char *name, int fd)
+daemon_agent_linked(struct daemon *d, const char *name, int fd)
 {
+	struct daemon_agent *a = d->state;
 	int r;
 
 	if (strcmp(name, "queue-send") != 0) {
@@ -154,11 +120,11 @@ daemon_agent_linked(struct daemon_agent *a, const char *name, int fd)
 		return;
 	}
 	drop_link(a);
-	r = agent_new(a->daemon->base, fd, &agent_ops, a, &a->agent);
+	r = agent_new(d->base, fd, &a->link, a, &a->agent);
 	if (r < 0) {
 		close(fd);
 		log_error("link to queue-send: %s", strerror(-r));
-		daemon_exit(a->daemon, EXIT_TEMPORARY);
+		daemon_exit(d, EXIT_TEMPORARY);
 		return;
 	}
 	agent_introduce(a->agent);
@@ -167,10 +133,16 @@ daemon_agent_linked(struct daemon_agent *a, const char *name, int fd)
 /* ---- the beginning ---- */
 
 int
-daemon_agent_init(struct daemon_agent *a, struct daemon *d,
-    const struct daemon_agent_ops *ops, void *arg)
+daemon_agent_init(struct daemon *d, const struct daemon_agent_ops *ops)
 {
-	*a = (struct daemon_agent){ .daemon = d, .ops = ops, .arg = arg };
+	struct daemon_agent *a = d->state;
+
+	*a =
+	    (struct daemon_agent){ .daemon = d, .ops = ops, .link = ops->link };
+	a->link.deliver = on_deliver;
+	a->link.orphaned = on_orphaned;
+	a->link.bad = on_bad;
+	a->link.drained = on_drained;
 	a->deadline = evtimer_new(d->base, on_deadline, a);
 	return a->deadline == NULL ? -ENOMEM : 0;
 }

@@ -1,5 +1,6 @@
 /* daemon/agent.h - the common part of delivery agents: the link to queue-send
- * (agent/agent.h), the stop, the end.
+ * (agent/agent.h), the stop, the end. The state of the daemon begins with its
+ * struct daemon_agent, and is the arg of every function.
  *
  * A delivery goes to deliver(); the program calls daemon_agent_idle() when the
  * last one has ended. While the agent stops, a new delivery is deferred here.
@@ -20,19 +21,13 @@
 struct event;
 
 struct daemon_agent_ops {
-	void (*deliver)(void *arg, struct agent_delivery *delivery);
+	/* For agent_new(), but for bad and drained. When orphaned() is called a
+	 * stop may have begun before. */
+	struct agent_ops link;
 	bool (*is_idle)(const void *arg); /* nothing runs */
 	/* Optional: a stop begins; deliveries that run have so long. */
 	void (*stop)(void *arg, usec_t limit);
-	/* queue-send is gone; a stop may have begun before. */
-	void (*orphaned)(void *arg);
 	void (*end_all)(void *arg); /* end every delivery, now */
-	/* Optional: close, cancel and trace of struct agent_ops. */
-	void (*close)(void *arg, uint64_t connection);
-	void (*cancel)(
-	    void *arg, struct agent_delivery *delivery, enum agent_stage stage);
-	void (*trace)(void *arg, uint64_t trace, const char *destination,
-	    uint32_t seconds);
 	/* A second link takes the place of the first, whose deliveries are
 	 * ended. Else it shows that the end of the first was not seen yet: the
 	 * agent ends, and is started anew. */
@@ -43,20 +38,19 @@ struct daemon_agent {
 	struct daemon *daemon;
 	struct agent *agent; /* NULL: no link yet */
 	const struct daemon_agent_ops *ops;
-	void *arg;
 	bool stopping; /* nothing new begins */
 	/* private */
+	struct agent_ops link;
 	struct event *deadline; /* of the stop */
 	usec_t bad_said;        /* for log_due() */
 };
 
 /* -ENOMEM. */
-int daemon_agent_init(struct daemon_agent *a, struct daemon *d,
-    const struct daemon_agent_ops *ops, void *arg);
+int daemon_agent_init(struct daemon *d, const struct daemon_agent_ops *ops);
 void daemon_agent_done(struct daemon_agent *a);
 /* linked() and stop() of struct daemon_ops. */
-void daemon_agent_linked(struct daemon_agent *a, const char *name, int fd);
-void daemon_agent_stop(struct daemon_agent *a, usec_t limit);
+void daemon_agent_linked(struct daemon *d, const char *name, int fd);
+void daemon_agent_stop(struct daemon *d, usec_t limit);
 /* The last delivery has ended: ends the process if it is to end. */
 void daemon_agent_idle(struct daemon_agent *a);
 

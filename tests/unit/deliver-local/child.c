@@ -45,7 +45,7 @@ setup_with(const char *content, size_t len)
 		.recipient = "bob@x.org",
 		.parent = getpid(),
 		.private = geteuid() != 0,
-		.system_uids = { 99990, 99991, 99992 },
+		.users = { .qmailq = 99990, .qmails = 99991, .qmailr = 99992 },
 		.maildir_path = maildir_path,
 		.maildir_user = geteuid() == 0 ? SCRATCH_USER : "",
 		.host = "host",
@@ -257,7 +257,7 @@ Test(child, accounts_that_get_no_mail, .init = setup, .fini = teardown)
 	only_root();
 	plan.maildir_user = "";
 	plan.recipient = "nobody@x";
-	plan.system_uids[1] = getpwnam("nobody")->pw_uid;
+	plan.users.qmails = getpwnam("nobody")->pw_uid;
 	expect(AGENT_FAILED, "5.2.1", "\"nobody\" is an account of the system");
 	plan.recipient = "no-such-account-here@x";
 	expect(AGENT_FAILED, "5.1.1", "unknown user");
