@@ -3,7 +3,7 @@
 int
 main(int argc, char **argv)
 {
-	static struct smtp smtp;
+	static struct session_context context;
 
-	return daemon_main(argc, argv, &smtp_ops, &smtp);
+	return daemon_main(argc, argv, &smtp_ops, &context);
 }

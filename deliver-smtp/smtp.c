@@ -7,64 +7,47 @@
 
 /* ---- deliveries ---- */
 
-static void
-on_deliver(void *arg, struct agent_delivery *delivery)
-{
-	struct smtp *smtp = arg;
-
-	session_start(&smtp->context, delivery);
-}
-
 static bool
 is_idle(const void *arg)
 {
-	const struct smtp *smtp = arg;
+	const struct session_context *context = arg;
 
-	return TAILQ_EMPTY(&smtp->context.running);
-}
-
-static void
-close_connection(void *arg, uint64_t connection)
-{
-	struct smtp *smtp = arg;
-
-	kept_close(&smtp->context, connection);
+	return TAILQ_EMPTY(&context->running);
 }
 
 static void
 trace_dialogues(
     void *arg, uint64_t trace, const char *destination, uint32_t seconds)
 {
-	struct smtp *smtp = arg;
+	struct session_context *context = arg;
 
-	traces_set(
-	    &smtp->context.traces, trace, destination, seconds, clock_mono());
+	traces_set(&context->traces, trace, destination, seconds, clock_mono());
 }
 
 static void
 stop_keeping(void *arg, usec_t limit UNUSED)
 {
-	struct smtp *smtp = arg;
+	struct session_context *context = arg;
 
-	smtp->context.stopping = true;
-	kept_close_all(&smtp->context);
+	context->stopping = true;
+	kept_close_all(context);
 }
 
 static void
 end_all(void *arg)
 {
-	struct smtp *smtp = arg;
+	struct session_context *context = arg;
 
-	kept_close_all(&smtp->context);
-	session_abandon_all(&smtp->context, AGENT_CANCELLED_DSN, AGENT_STOPPED);
+	kept_close_all(context);
+	session_abandon_all(context, AGENT_CANCELLED_DSN, AGENT_STOPPED);
 }
 
 /* A session that is ended makes no server take a message that it would not
  * have taken, so none is waited for when queue-send is gone. */
 static const struct daemon_agent_ops agent_ops = {
-	.link = { .deliver = on_deliver,
+	.link = { .deliver = session_start,
 	    .orphaned = end_all,
-	    .close = close_connection,
+	    .close = kept_close,
 	    .cancel = session_cancel,
 	    .trace = trace_dialogues },
 	.is_idle = is_idle,
@@ -72,14 +55,6 @@ static const struct daemon_agent_ops agent_ops = {
 	.end_all = end_all,
 	.relinks = true,
 };
-
-static void
-on_session_ended(struct session_context *context)
-{
-	struct smtp *smtp = context->owner;
-
-	daemon_agent_idle(&smtp->link);
-}
 
 /* ---- the daemon ---- */
 
@@ -96,37 +71,44 @@ smtp_lockdown(const struct daemon *d UNUSED)
 
 /* The names by which MX records would lead back to this host. */
 static void
-name_host(struct smtp *smtp, const struct conf *conf)
+name_host(struct session_context *context, const struct conf *conf)
 {
-	struct lookups *lookups = &smtp->context.lookups;
+	struct lookups *lookups = &context->lookups;
 
-	conf_host(conf, smtp->host);
-	lookups->own[0] = smtp->host;
-	lookups->own[1] = smtp->context.settings.helo;
+	conf_host(conf, context->host);
+	lookups->own[0] = context->host;
+	lookups->own[1] = context->settings.helo;
+}
+
+/* r, after logging why it is -errno, and also a why of a success. */
+static int
+log_why(const char *what, int r, struct buf *why)
+{
+	if (r < 0 || why->len > 0)
+		log_error(
+		    "%s: %s", what, why->len > 0 ? buf_str(why) : strerror(-r));
+	buf_done(why);
+	return r;
 }
 
 /* -errno, after logging it. */
 static int
-take_policies(struct smtp *smtp, const struct conf *conf)
+take_policies(struct session_context *context, const struct conf *conf)
 {
 	struct policies *fresh = NULL;
 	struct buf why = { 0 };
-	int r = policies_new(conf, &fresh, &why);
+	int r = log_why("TLS", policies_new(conf, &fresh, &why), &why);
 
-	if (r < 0 || why.len > 0)
-		log_error(
-		    "TLS: %s", why.len > 0 ? buf_str(&why) : strerror(-r));
-	buf_done(&why);
 	if (r < 0)
 		return r;
-	policies_unref(&smtp->context.policies);
-	smtp->context.policies = fresh;
+	policies_unref(&context->policies);
+	context->policies = fresh;
 	return 0;
 }
 
 /* -errno, after logging it. */
 static int
-take_rewrites(struct smtp *smtp, const struct conf *conf)
+take_rewrites(struct session_context *context, const struct conf *conf)
 {
 	struct sender_map *fresh = NULL;
 	struct buf why = { 0 };
@@ -135,39 +117,33 @@ take_rewrites(struct smtp *smtp, const struct conf *conf)
 	if (conf->sender_rewrite[0] != '\0')
 		r = sender_map_load(
 		    conf->sender_rewrite, &sender_rewrite_kind, &fresh, &why);
-	if (r < 0)
-		log_error("sender_rewrite: %s",
-		    why.len > 0 ? buf_str(&why) : strerror(-r));
-	buf_done(&why);
-	if (r < 0)
+	if (log_why("sender_rewrite", r, &why) < 0)
 		return r;
-	sender_map_free(&smtp->context.rewrites);
-	smtp->context.rewrites = fresh;
+	sender_map_free(&context->rewrites);
+	context->rewrites = fresh;
 	return 0;
 }
 
 static int
 smtp_start(struct daemon *d)
 {
-	struct smtp *smtp = d->state;
+	struct session_context *context = d->state;
 	int r;
 
-	smtp->context.base = d->base;
-	smtp->context.owner = smtp;
-	smtp->context.ended = on_session_ended;
-	TAILQ_INIT(&smtp->context.running);
-	TAILQ_INIT(&smtp->context.kept);
-	settings_load(d->conf, &smtp->context.settings);
-	smtp->context.conf = d->conf;
-	name_host(smtp, d->conf);
-	r = take_policies(smtp, d->conf);
+	context->base = d->base;
+	TAILQ_INIT(&context->running);
+	TAILQ_INIT(&context->kept);
+	settings_load(d->conf, &context->settings);
+	context->conf = d->conf;
+	name_host(context, d->conf);
+	r = take_policies(context, d->conf);
 	if (r == 0)
-		r = take_rewrites(smtp, d->conf);
+		r = take_rewrites(context, d->conf);
 	if (r < 0)
 		return r;
 	r = daemon_agent_init(d, &agent_ops);
 	if (r == 0)
-		r = lookups_open(&smtp->context.lookups, d->base);
+		r = lookups_open(&context->lookups, d->base);
 	if (r < 0) {
 		log_error("resolver: %s", strerror(-r));
 		return r;
@@ -179,31 +155,31 @@ smtp_start(struct daemon *d)
 static void
 smtp_reload(struct daemon *d, const struct conf *fresh)
 {
-	struct smtp *smtp = d->state;
-	int r = lookups_reload(&smtp->context.lookups);
+	struct session_context *context = d->state;
+	int r = lookups_reload(&context->lookups);
 
 	if (r < 0)
 		log_warning("resolver: %s: names are looked up as before",
 		    strerror(-r));
-	settings_load(fresh, &smtp->context.settings);
-	smtp->context.conf = fresh;
-	name_host(smtp, fresh);
-	if (take_policies(smtp, fresh) < 0)
+	settings_load(fresh, &context->settings);
+	context->conf = fresh;
+	name_host(context, fresh);
+	if (take_policies(context, fresh) < 0)
 		log_warning("reload: the old policies of TLS stay in force");
-	if (take_rewrites(smtp, fresh) < 0)
+	if (take_rewrites(context, fresh) < 0)
 		log_warning("reload: the old sender_rewrite stays in force");
 }
 
 static void
 smtp_done(struct daemon *d)
 {
-	struct smtp *smtp = d->state;
+	struct session_context *context = d->state;
 
-	end_all(smtp);
-	daemon_agent_done(&smtp->link);
-	lookups_close(&smtp->context.lookups);
-	policies_unref(&smtp->context.policies);
-	sender_map_free(&smtp->context.rewrites);
+	end_all(context);
+	daemon_agent_done(&context->link);
+	lookups_close(&context->lookups);
+	policies_unref(&context->policies);
+	sender_map_free(&context->rewrites);
 }
 
 const struct daemon_ops smtp_ops = {

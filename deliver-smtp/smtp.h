@@ -9,15 +9,9 @@
 #ifndef DELIVER_SMTP_SMTP_H
 #define DELIVER_SMTP_SMTP_H
 
-#include "daemon/agent.h"
 #include "deliver-smtp/session/session.h"
 
-struct smtp {
-	struct daemon_agent link; /* first */
-	struct session_context context;
-	char host[CONF_HOST_SIZE]; /* the name of this host */
-};
-
+/* The state is a struct session_context. */
 extern const struct daemon_ops smtp_ops;
 
 /* The agents of all queues run as one user, and a user may signal and slow down

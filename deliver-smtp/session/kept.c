@@ -62,9 +62,9 @@ find(struct session_context *context, uint64_t number)
 }
 
 void
-kept_close(struct session_context *context, uint64_t number)
+kept_close(void *arg, uint64_t number)
 {
-	struct kept *k = find(context, number);
+	struct kept *k = find(arg, number);
 
 	if (k != NULL)
 		end(k);

@@ -44,7 +44,7 @@ session_leave(struct session *s)
 
 	TAILQ_REMOVE(&context->running, s, entry);
 	session_free(s);
-	context->ended(context);
+	daemon_agent_idle(&context->link);
 }
 
 static enum agent_site
@@ -441,8 +441,9 @@ take_sender(struct session *s)
 }
 
 void
-session_start(struct session_context *context, struct agent_delivery *delivery)
+session_start(void *arg, struct agent_delivery *delivery)
 {
+	struct session_context *context = arg;
 	struct session *s = calloc(1, sizeof(*s));
 	bool reused = false;
 

@@ -15,7 +15,8 @@
  *	settings.c  the part of the configuration that sessions need
  *
  * A session owns its delivery and ends with agent_done(); then, as its last
- * act, it is freed and calls ended() of its context, which outlives it.
+ * act, it is freed and calls daemon_agent_idle() of its context, which outlives
+ * it.
  * Failures are reported, not returned.
  */
 #ifndef DELIVER_SMTP_SESSION_SESSION_H
@@ -24,6 +25,7 @@
 #include <sys/queue.h>
 
 #include "config/conf.h"
+#include "daemon/agent.h"
 #include "deliver-smtp/connection/connection.h"
 #include "deliver-smtp/protection/policy.h"
 #include "deliver-smtp/reach/reach.h"
@@ -114,6 +116,7 @@ struct session;
 TAILQ_HEAD(session_list, session);
 
 struct session_context {
+	struct daemon_agent link; /* first */
 	struct event_base *base;
 	struct lookups lookups;
 	/* A session has its own copy: a reload is for sessions that begin after
@@ -127,14 +130,12 @@ struct session_context {
 	struct traces traces;
 	struct session_list running;
 	struct kept_list kept;
-	bool stopping; /* no connection is kept any more */
-	void *owner;
-	void (*ended)(struct session_context *context);
+	bool stopping;             /* no connection is kept any more */
+	char host[CONF_HOST_SIZE]; /* the name of this host */
 };
 
 /* Takes the delivery; it may be done when this returns. */
-void
-session_start(struct session_context *context, struct agent_delivery *delivery);
+void session_start(void *arg, struct agent_delivery *delivery);
 /* End all that run, now: recipients without a report are deferred. */
 void session_abandon_all(
     struct session_context *context, const char *dsn, const char *text);
@@ -198,7 +199,7 @@ bool kept_take_shared(struct session_context *context,
     struct connection *c);
 /* Close it; a delivery has brought its number. */
 void kept_drop(struct session_context *context, uint64_t number);
-void kept_close(struct session_context *context, uint64_t number);
+void kept_close(void *arg, uint64_t number);
 void kept_close_all(struct session_context *context);
 
 #endif

@@ -53,11 +53,6 @@ static const struct agent_ops agent_ops = {
 };
 
 static void
-on_ended(struct session_context *context UNUSED)
-{
-}
-
-static void
 take_frame(struct bench *b, const struct msg *msg)
 {
 	const struct msg_RESULT *r = &msg->u.RESULT;
@@ -213,7 +208,6 @@ bench_open(struct bench *b, const char *content, size_t len)
 	b->link = pair[0];
 	cr_assert_eq(agent_new(b->base, pair[1], &agent_ops, b, &b->agent), 0);
 	b->context.base = b->base;
-	b->context.ended = on_ended;
 	TAILQ_INIT(&b->context.running);
 	TAILQ_INIT(&b->context.kept);
 	set_limits(&b->context.settings);

@@ -12,7 +12,7 @@
 
 /* A daemon without its start-up, in the loop of a bench whose link it has. */
 struct program {
-	struct smtp smtp;
+	struct session_context context;
 	struct daemon daemon;
 	struct conf conf;
 	int supervisor;
@@ -64,7 +64,7 @@ start(const struct step *steps)
 	p->daemon.ops = &smtp_ops;
 	p->daemon.base = p->bench.base;
 	p->daemon.conf = &p->conf;
-	p->daemon.state = &p->smtp;
+	p->daemon.state = &p->context;
 	cr_assert_eq(
 	    wire_new(p->bench.base, pair[1], &wire_ops, p, &p->daemon.channel),
 	    0);
@@ -184,7 +184,7 @@ Test(program, P1_ends_with_queue_send)
 	wait_for_session(p);
 	io_close(&p->bench.link);
 	wait_for_exit(p);
-	cr_expect(TAILQ_EMPTY(&p->smtp.context.running));
+	cr_expect(TAILQ_EMPTY(&p->context.running));
 	cr_expect_eq(p->daemon.status, 0);
 	end(p);
 }
@@ -194,10 +194,10 @@ Test(program, a_new_link_takes_the_place_of_the_old)
 	struct program *p = start(bench_plain);
 
 	deliver(p);
-	while (TAILQ_EMPTY(&p->smtp.context.running))
+	while (TAILQ_EMPTY(&p->context.running))
 		bench_turn(&p->bench);
 	new_link(p);
-	cr_expect(TAILQ_EMPTY(&p->smtp.context.running));
+	cr_expect(TAILQ_EMPTY(&p->context.running));
 	deliver(p);
 	bench_run(&p->bench);
 	bench_expect(&p->bench, "0S2.0.0:", false);
@@ -224,12 +224,12 @@ Test(program, P11_a_reload_is_for_sessions_that_begin_later)
 	char other[] = "other.example";
 
 	deliver(p);
-	while (TAILQ_EMPTY(&p->smtp.context.running))
+	while (TAILQ_EMPTY(&p->context.running))
 		bench_turn(&p->bench);
 	fresh.smtp_helo_name = other;
 	smtp_ops.reload(&p->daemon, &fresh);
 	bench_run(&p->bench);
 	bench_expect(&p->bench, "0S2.0.0:", false);
-	cr_expect_str_eq(p->smtp.context.settings.helo, "other.example");
+	cr_expect_str_eq(p->context.settings.helo, "other.example");
 	end(p);
 }
