@@ -30,25 +30,25 @@ hex_value(char c)
 				    : -1;
 }
 
-/* The encoded octet at s, which has left octets; -1: none that may stand. */
-static int
-encoded_at(const char *s, size_t left)
+int
+dsn_encoded_octet(const char *s, size_t left)
 {
-	const int high = left < 3 ? -1 : hex_value(s[1]);
-	const int low = left < 3 ? -1 : hex_value(s[2]);
-	const int c = high < 0 || low < 0 ? -1 : high << 4 | low;
+	const int high = left < 3 || *s != '+' ? -1 : hex_value(s[1]);
+	const int low = high < 0 ? -1 : hex_value(s[2]);
 
-	return c >= ' ' && c <= '~' ? c : -1;
+	return low < 0 ? -1 : high << 4 | low;
 }
 
 static bool
 is_xtext(const char *s, size_t len)
 {
 	size_t i;
+	int c;
 
 	for (i = 0; i < len; i++) {
 		if (s[i] == '+') {
-			if (encoded_at(s + i, len - i) < 0)
+			c = dsn_encoded_octet(s + i, len - i);
+			if (c < ' ' || c > '~')
 				return false;
 			i += 2;
 		} else if (s[i] <= ' ' || s[i] > '~' || s[i] == '=') {

@@ -49,6 +49,9 @@ bool dsn_ret_is_valid(unsigned ret);
 int dsn_envid_check(const char *envid, size_t len);
 int dsn_orcpt_check(const char *orcpt, size_t len);
 
+/* The octet of "+XX" at the start of xtext of `left' octets; -1: there is none.
+ */
+int dsn_encoded_octet(const char *xtext, size_t left);
 /* "never", or some of "success,failure,delay", without case. -EINVAL. */
 int dsn_notify_parse(const char *text, uint8_t *ret_notify);
 /* "full" or "hdrs", without case. -EINVAL. */

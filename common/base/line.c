@@ -106,3 +106,18 @@ line_word(const char **at, struct buf *out)
 	    : quoted ? "a quote is not closed"
 		     : NULL;
 }
+
+char *
+line_word_end(char *p, bool *ret_open)
+{
+	bool quoted = false;
+
+	for (; *p != '\0' && (quoted || !is_blank(*p)); p++) {
+		if (*p == '"')
+			quoted = !quoted;
+		else if (quoted && *p == '\\' && p[1] != '\0')
+			p++;
+	}
+	*ret_open = quoted;
+	return p;
+}

@@ -28,5 +28,9 @@ char *line_trim(char *line);
  * ends behind it. "Double quotes" group, and within them \" and \\ stand for
  * themselves. NULL, or the reason: a quote is not closed, out of memory. */
 const char *line_word(const char **at, struct buf *out);
+/* The end of the word that begins at p, with its quotes, within which a
+ * backslash takes the next character along. *ret_open: a quote is not closed.
+ */
+char *line_word_end(char *p, bool *ret_open);
 
 #endif

@@ -162,15 +162,13 @@ log_sink_syslog(const char *path)
 int
 log_sink_syslog_head(struct buf *out, int priority, const char *program)
 {
-	static const char months[12][4] = { "Jan", "Feb", "Mar", "Apr", "May",
-		"Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec" };
-	time_t now = time(NULL);
+	const time_t now = time(NULL);
+	char when[32];
 	struct tm tm = { 0 };
 
 	localtime_r(&now, &tm);
-	return buf_printf(out,
-	    "<%d>%s %2d %02d:%02d:%02d %s[%d]: ", LOG_MAIL | priority,
-	    months[tm.tm_mon], tm.tm_mday, tm.tm_hour, tm.tm_min, tm.tm_sec,
+	(void)strftime(when, sizeof(when), "%b %e %H:%M:%S", &tm);
+	return buf_printf(out, "<%d>%s %s[%d]: ", LOG_MAIL | priority, when,
 	    program, (int)getpid());
 }
 

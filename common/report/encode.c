@@ -3,6 +3,7 @@
 #include <string.h>
 #include <unistr.h>
 
+#include "base/dsn.h"
 #include "base/text.h"
 
 #define QUOTED_WIDTH  75 /* and the `=` of a soft line break */
@@ -198,30 +199,16 @@ field_address(
 	buf_add_char(out, '\n');
 }
 
-static int
-hex_value(char c)
-{
-	return c >= '0' && c <= '9' ? c - '0'
-	    : c >= 'A' && c <= 'F'  ? c - 'A' + 10
-				    : -1;
-}
-
 void
 xtext_decode(struct buf *out, const char *s)
 {
+	size_t left = strlen(s), n;
 	int c;
 
-	for (; *s != '\0'; s++) {
-		const int high = *s == '+' ? hex_value(s[1]) : -1;
-		const int low = high < 0 ? -1 : hex_value(s[2]);
-
-		if (low < 0) {
-			buf_add_char(out, *s);
-			continue;
-		}
-		c = high << 4 | low;
+	for (; left > 0; s += n, left -= n) {
+		c = dsn_encoded_octet(s, left);
+		n = c < 0 ? 1 : 3;
 		/* A NUL would end the string. */
-		buf_add_char(out, (char)(c == 0 ? '?' : c));
-		s += 2;
+		buf_add_char(out, c < 0 ? *s : (char)(c == 0 ? '?' : c));
 	}
 }

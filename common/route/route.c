@@ -7,6 +7,7 @@
 #include "base/address.h"
 #include "base/array.h"
 #include "base/domain.h"
+#include "base/line.h"
 #include "base/line_file.h"
 #include "route/alias.h"
 #include "route/nexthop.h"
@@ -136,18 +137,12 @@ static char *
 next_word(char **at, const char **ret_why)
 {
 	char *word = *at + strspn(*at, " \t"), *p;
-	bool quoted = false;
+	bool open;
 
 	if (*word == '\0' || *word == '#')
 		return NULL;
-	for (p = word; *p != '\0' && (quoted || (*p != ' ' && *p != '\t'));
-	     p++) {
-		if (*p == '"')
-			quoted = !quoted;
-		else if (quoted && *p == '\\' && p[1] != '\0')
-			p++;
-	}
-	if (quoted)
+	p = line_word_end(word, &open);
+	if (open)
 		*ret_why = "a quote is not closed";
 	*at = *p == '\0' ? p : p + 1;
 	*p = '\0';

@@ -92,23 +92,6 @@ take_value(struct sender_map *t, const char *text, struct row *row)
 
 static const char blanks[] = " \t";
 
-/* The end of the word at p. A quoted local part may have blanks. *ret_open: the
- * quote is not closed. */
-static char *
-word_end(char *p, bool *ret_open)
-{
-	bool quoted = false;
-
-	for (; *p != '\0' && (quoted || strchr(blanks, *p) == NULL); p++) {
-		if (*p == '"')
-			quoted = !quoted;
-		else if (quoted && *p == '\\' && p[1] != '\0')
-			p++;
-	}
-	*ret_open = quoted;
-	return p;
-}
-
 /* Split a line into key and value. False: the line is empty, or is wrong for
  * the reason *ret_why. */
 static bool
@@ -121,7 +104,7 @@ split_line(const struct sender_kind *kind, char *line, char **ret_key,
 	if (*p == '\0' || *p == '#')
 		return false;
 	*ret_key = p;
-	p = word_end(p, &open);
+	p = line_word_end(p, &open);
 	*ret_why = open ? "a quote is not closed" : kind->form;
 	if (*p == '\0')
 		return false;
@@ -129,7 +112,7 @@ split_line(const struct sender_kind *kind, char *line, char **ret_key,
 	line_uncomment(p);
 	p = line_trim(p);
 	*ret_value = p;
-	if (*p == '\0' || *word_end(p, &open) != '\0')
+	if (*p == '\0' || *line_word_end(p, &open) != '\0')
 		return false;
 	*ret_why = open ? "a quote is not closed" : NULL;
 	return !open;

@@ -111,14 +111,6 @@ make_nonce(void)
 	return stock[--left];
 }
 
-static usec_t
-clamp_arrival(usec_t wall)
-{
-	if (wall < 0)
-		return 0;
-	return wall > QUEUE_ID_ARRIVAL_MAX ? QUEUE_ID_ARRIVAL_MAX : wall;
-}
-
 int
 accept_begin(struct accept *a, const struct spool *sp,
     const struct accept_options *opt, usec_t arrival_wall, uint32_t uid)
@@ -142,7 +134,9 @@ accept_begin(struct accept *a, const struct spool *sp,
 		    &a->writer, sp->sys, a->fd, opt->max_content);
 	if (r < 0)
 		return r;
-	a->writer.file.arrival_wall = clamp_arrival(arrival_wall);
+	a->writer.file.arrival_wall = arrival_wall < 0 ? 0
+	    : arrival_wall > QUEUE_ID_ARRIVAL_MAX      ? QUEUE_ID_ARRIVAL_MAX
+						       : arrival_wall;
 	a->writer.file.queue = sp->queue;
 	a->writer.file.uid = uid;
 	a->writer.file.flags = opt->flags;
@@ -191,26 +185,16 @@ accept_content(struct accept *a, const void *data, size_t len)
 	return r;
 }
 
-/* In a private instance one user owns and reads all files, so root submits for
- * that user, too. */
+/* The owner and the mode that a queue file has. In a private instance one user
+ * owns and reads all files, so root submits for that user, too. */
 static int
-give_to_owner(const struct accept *a)
+settle(const struct accept *a)
 {
 	const uid_t owner = a->sp->owner[a->opt.dir];
 
-	if (!a->sp->private || a->owner == owner || geteuid() != 0)
-		return 0;
-	return fchown(a->fd, owner, (gid_t)-1) < 0 ? -errno : 0;
-}
-
-/* The owner and the mode that a queue file has. */
-static int
-settle(struct accept *a)
-{
-	int r = give_to_owner(a);
-
-	if (r < 0)
-		return r;
+	if (a->sp->private && a->owner != owner && geteuid() == 0 &&
+	    fchown(a->fd, owner, (gid_t)-1) < 0)
+		return -errno;
 	if (a->mode != file_mode(a) && fchmod(a->fd, file_mode(a)) < 0)
 		return -errno;
 	return 0;

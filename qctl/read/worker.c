@@ -1,5 +1,5 @@
 /* The worker's side. */
-#include "qctl/read/frame.h"
+#include "qctl/read/worker.h"
 
 #include <errno.h>
 #include <stdio.h>

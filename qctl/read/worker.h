@@ -76,4 +76,15 @@ struct worker_job {
  * cannot be written; other -errno: no worker could be started. */
 int worker_run_all(const struct worker_job *job, struct worker_totals *totals);
 
+/* ---- a frame on the pipe ---- */
+
+struct frame_head {
+	uint32_t type; /* enum worker_frame */
+	uint32_t len;
+	uint64_t messages, bytes; /* whole since the last frame */
+};
+
+/* The whole of a worker, from its start to its exit code. */
+int worker_main(const struct worker_job *job, int fd, uint32_t queue);
+
 #endif

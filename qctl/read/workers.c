@@ -1,6 +1,6 @@
 /* The parent's side: starts workers, reads their frames, leaves behind those
  * that give no sign of life. */
-#include "qctl/read/frame.h"
+#include "qctl/read/worker.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -6,7 +6,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "qctl/read/frame.h"
+#include "qctl/read/worker.h"
 
 static const char content[] = "Subject: x\n\n1\033\t\n";
 
