@@ -20,8 +20,8 @@ refuse(struct buf *ret_why, int error, const char *why)
 	return r < 0 ? r : -error;
 }
 
-static bool
-others_may_write(const struct stat *st)
+bool
+file_others_may_write(const struct stat *st)
 {
 	if (st->st_uid != 0)
 		return true;
@@ -41,7 +41,7 @@ check_dirs(char *dir, struct buf *ret_why)
 	for (;; dir = dirname(dir)) {
 		if (stat(dir, &st) < 0)
 			return refuse(ret_why, errno, strerror(errno));
-		if (others_may_write(&st) &&
+		if (file_others_may_write(&st) &&
 		    !((st.st_mode & S_ISVTX) != 0 && st.st_uid == 0)) {
 			r = buf_printf(ret_why,
 			    "not trusted: others than root may write to %s",
@@ -84,7 +84,7 @@ check_trust(const char *path, const struct stat *st, struct buf *ret_why)
 	char real[PATH_MAX], *given;
 	int r;
 
-	if (others_may_write(st))
+	if (file_others_may_write(st))
 		return refuse(ret_why, EPERM,
 		    st->st_uid != 0
 			? "not trusted: others than root may write (chown root)"

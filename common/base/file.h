@@ -12,6 +12,7 @@
 
 #include "base/buf.h"
 
+#include <sys/stat.h>
 #include <sys/types.h>
 
 /* Append the content to out. Failure: -errno with a reason that goes behind
@@ -23,6 +24,8 @@ file_read(const char *path, size_t max, struct buf *out, struct buf *ret_why);
 int file_read_owned(const char *path, size_t max, struct buf *out,
     uid_t *ret_owner, struct buf *ret_why);
 
+/* May another user than root write to what has this owner and mode? */
+bool file_others_may_write(const struct stat *st);
 /* The length of the first directory above or at this absolute path that the
  * effective user may not search; 0: there is none. The file at the path itself
  * is judged only if it is a directory. Async-signal-safe. */

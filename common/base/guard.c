@@ -14,6 +14,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "base/io.h"
 
 #define FILES_MIN 32
@@ -106,14 +107,12 @@ guard_is_secure(void)
 static int
 check_root_owns(const struct stat *st)
 {
-	const bool others = (st->st_mode & S_IWOTH) != 0 ||
-	    ((st->st_mode & S_IWGRP) != 0 && st->st_gid != 0);
+	const bool sticky =
+	    S_ISDIR(st->st_mode) && (st->st_mode & S_ISVTX) != 0;
 
-	if (st->st_uid != 0)
-		return -EPERM;
-	if (others && !(S_ISDIR(st->st_mode) && (st->st_mode & S_ISVTX) != 0))
-		return -EPERM;
-	return 0;
+	return st->st_uid == 0 && (sticky || !file_others_may_write(st))
+	    ? 0
+	    : -EPERM;
 }
 
 /* One step down; the descriptor of the next directory replaces *dir. */

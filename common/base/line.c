@@ -121,3 +121,20 @@ line_word_end(char *p, bool *ret_open)
 	*ret_open = quoted;
 	return p;
 }
+
+const char *
+line_words(const char *line, char **words, size_t most, size_t *ret_count)
+{
+	const char *why = NULL;
+
+	*ret_count = 0;
+	while (why == NULL && *(line += strspn(line, " \t")) != '\0') {
+		struct buf word = { 0 };
+
+		if (*ret_count == most)
+			return "too many words";
+		why = line_word(&line, &word);
+		words[(*ret_count)++] = word.data;
+	}
+	return why;
+}

@@ -28,6 +28,10 @@ char *line_trim(char *line);
  * ends behind it. "Double quotes" group, and within them \" and \\ stand for
  * themselves. NULL, or the reason: a quote is not closed, out of memory. */
 const char *line_word(const char **at, struct buf *out);
+/* All words, each of malloc(), the caller's also after a failure. NULL, or the
+ * reason: as line_word(), or there are more than `most'. */
+const char *
+line_words(const char *line, char **words, size_t most, size_t *ret_count);
 /* The end of the word that begins at p, with its quotes, within which a
  * backslash takes the next character along. *ret_open: a quote is not closed.
  */

@@ -44,7 +44,8 @@ num_format(uint64_t value, char out[NUM_DIGITS_MAX + 1])
 
 /* Decimal digits, then the name of one unit. */
 static int
-parse(const char *s, const struct unit *units, uint64_t *ret_value)
+parse(const char *s, const struct unit *units, uint64_t min, uint64_t max,
+    uint64_t *ret_value)
 {
 	uint64_t value = 0;
 	bool over = false;
@@ -58,22 +59,8 @@ parse(const char *s, const struct unit *units, uint64_t *ret_value)
 		units++;
 	if (units->name == NULL)
 		return -EINVAL;
-	if (over || __builtin_mul_overflow(value, units->factor, &value))
-		return -ERANGE;
-	*ret_value = value;
-	return 0;
-}
-
-static int
-parse_range(const char *s, const struct unit *units, uint64_t min, uint64_t max,
-    uint64_t *ret_value)
-{
-	uint64_t value = 0;
-	int r = parse(s, units, &value);
-
-	if (r < 0)
-		return r;
-	if (value < min || value > max)
+	if (over || __builtin_mul_overflow(value, units->factor, &value) ||
+	    value < min || value > max)
 		return -ERANGE;
 	*ret_value = value;
 	return 0;
@@ -82,15 +69,14 @@ parse_range(const char *s, const struct unit *units, uint64_t min, uint64_t max,
 int
 num_u64(const char *s, uint64_t min, uint64_t max, uint64_t *ret_value)
 {
-	return parse_range(s, no_units, min, max, ret_value);
+	return parse(s, no_units, min, max, ret_value);
 }
 
 int
 num_duration(const char *s, usec_t min, usec_t max, usec_t *ret_value)
 {
 	uint64_t value;
-	int r =
-	    parse_range(s, time_units, (uint64_t)min, (uint64_t)max, &value);
+	int r = parse(s, time_units, (uint64_t)min, (uint64_t)max, &value);
 
 	if (r == 0)
 		*ret_value = (usec_t)value;
@@ -100,7 +86,7 @@ num_duration(const char *s, usec_t min, usec_t max, usec_t *ret_value)
 int
 num_size(const char *s, uint64_t min, uint64_t max, uint64_t *ret_value)
 {
-	return parse_range(s, size_units, min, max, ret_value);
+	return parse(s, size_units, min, max, ret_value);
 }
 
 int

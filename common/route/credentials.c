@@ -43,73 +43,38 @@ row_done(struct credential *row)
 
 /* ---- one line ---- */
 
-static const char *
-split(const char *line, struct buf word[NWORDS], size_t *ret_count)
+static bool
+is_between(const char *text, size_t least, size_t most)
 {
-	const char *why;
-	size_t n = 0;
+	const size_t len = strlen(text);
 
-	for (;;) {
-		line += strspn(line, " \t");
-		if (*line == '\0')
-			break;
-		if (n == NWORDS)
-			return "too many words";
-		why = line_word(&line, &word[n++]);
-		if (why != NULL)
-			return why;
-	}
-	*ret_count = n;
-	return NULL;
+	return len >= least && len <= most;
 }
 
+/* Writes the key of the row. */
 static const char *
-judge(const struct credentials *t, const struct buf word[NWORDS], size_t n)
+judge(const struct credentials *t, char *const *word, size_t n,
+    char ret_key[HOP_KEY_MAX])
 {
-	char key[HOP_KEY_MAX];
 	size_t i;
 
 	if (n <= WORD_SECRET)
 		return "next hop, user and secret are needed";
-	if (hop_key_of_row(buf_str(&word[WORD_KEY]), key) < 0)
+	if (hop_key_of_row(word[WORD_KEY], ret_key) < 0)
 		return "the first word is no next hop";
 	for (i = 0; i < t->count; i++)
-		if (strcmp(t->rows[i].key, key) == 0)
+		if (strcmp(t->rows[i].key, ret_key) == 0)
 			return "the next hop has a row already";
-	if (word[WORD_USER].len == 0 ||
-	    word[WORD_USER].len > CREDENTIALS_USER_MAX)
+	if (!is_between(word[WORD_USER], 1, CREDENTIALS_USER_MAX))
 		return "the user is empty or too long";
-	if (word[WORD_SECRET].len == 0 ||
-	    word[WORD_SECRET].len > CREDENTIALS_SECRET_MAX)
+	if (!is_between(word[WORD_SECRET], 1, CREDENTIALS_SECRET_MAX))
 		return "the secret is empty or too long";
 	if (n > WORD_MECHANISM &&
-	    strcmp(buf_str(&word[WORD_MECHANISM]), "oauthbearer") != 0 &&
-	    strcmp(buf_str(&word[WORD_MECHANISM]), "xoauth2") != 0)
+	    strcmp(word[WORD_MECHANISM], "oauthbearer") != 0 &&
+	    strcmp(word[WORD_MECHANISM], "xoauth2") != 0)
 		return "the fourth word must be oauthbearer or xoauth2, or "
 		       "absent; quote a password that has blanks";
 	return NULL;
-}
-
-static int
-append(struct credentials *t, const struct buf word[NWORDS], uint32_t line)
-{
-	char key[HOP_KEY_MAX] = "";
-	const int r = hop_key_of_row(buf_str(&word[WORD_KEY]), key);
-	struct credential row = {
-		.key = strdup(key),
-		.user = strdup(buf_str(&word[WORD_USER])),
-		.secret = strdup(buf_str(&word[WORD_SECRET])),
-		.token = word[WORD_MECHANISM].len > 0,
-		.line = line,
-	};
-
-	if (r < 0 || row.key == NULL || row.user == NULL ||
-	    row.secret == NULL ||
-	    array_add(&t->rows, &t->count, &t->room, &row, sizeof(row)) < 0) {
-		row_done(&row);
-		return -ENOMEM;
-	}
-	return 0;
 }
 
 static int
@@ -117,23 +82,34 @@ take_line(void *arg, char *line, uint32_t number, const char **ret_word UNUSED,
     const char **ret_why)
 {
 	struct credentials *t = arg;
-	struct buf word[NWORDS] = { 0 };
+	char *word[NWORDS] = { NULL }, key[HOP_KEY_MAX] = "";
+	struct credential row = { .line = number };
 	size_t n = 0, i;
-	int r = -EINVAL;
+	int r = 0;
 
 	if (*line == '#')
 		return 0;
-	*ret_why = split(line, word, &n);
-	if (*ret_why == NULL && n == 0)
-		return 0;
-	if (*ret_why == NULL)
-		*ret_why = judge(t, word, n);
-	if (*ret_why == NULL) {
-		*ret_why = "out of memory";
-		r = append(t, word, number);
+	*ret_why = line_words(line, word, NWORDS, &n);
+	if (*ret_why == NULL && n > 0)
+		*ret_why = judge(t, word, n, key);
+	if (*ret_why != NULL)
+		r = -EINVAL;
+	else if (n > 0) {
+		row.key = strdup(key);
+		row.user = strdup(word[WORD_USER]);
+		row.secret = strdup(word[WORD_SECRET]);
+		row.token = n > WORD_MECHANISM;
+		r = row.key == NULL || row.user == NULL || row.secret == NULL
+		    ? -ENOMEM
+		    : array_add(
+			  &t->rows, &t->count, &t->room, &row, sizeof(row));
 	}
-	for (i = 0; i < NWORDS; i++)
-		buf_wipe(&word[i]);
+	if (r == -ENOMEM) {
+		row_done(&row);
+		*ret_why = "out of memory";
+	}
+	for (i = 0; i < n; i++)
+		wipe(&word[i]);
 	return r;
 }
 

@@ -124,40 +124,11 @@ program_argv_free(char ***argv)
 
 /* ---- one line ---- */
 
-static bool
-is_blank(char c)
-{
-	return c == ' ' || c == '\t';
-}
-
 static void
 words_done(struct words *w)
 {
 	while (w->count > 0)
 		free(w->word[--w->count]);
-}
-
-static const char *
-split(const char *line, struct words *w)
-{
-	const char *why;
-
-	for (;;) {
-		struct buf word = { 0 };
-
-		while (is_blank(*line))
-			line++;
-		if (*line == '\0')
-			return NULL;
-		if (w->count == ARRAY_LEN(w->word))
-			return "too many arguments";
-		why = line_word(&line, &word);
-		if (why != NULL) {
-			buf_done(&word);
-			return why;
-		}
-		w->word[w->count++] = word.data;
-	}
 }
 
 static bool
@@ -234,7 +205,7 @@ take_line(void *arg, char *text, uint32_t line, const char **ret_word UNUSED,
 
 	if (*text == '#')
 		return 0;
-	*ret_why = split(text, &w);
+	*ret_why = line_words(text, w.word, ARRAY_LEN(w.word), &w.count);
 	if (*ret_why == NULL && w.count == 0)
 		return 0;
 	if (*ret_why == NULL)

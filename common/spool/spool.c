@@ -259,6 +259,17 @@ spool_path(const struct spool *sp, enum spool_dir dir, uint64_t inode,
 	snprintf(out, size, "%s/%s", spool_dirs[dir].name, leaf);
 }
 
+bool
+spool_name_leaf(enum spool_dir dir, uint32_t split, const char *name, char *out,
+    size_t size)
+{
+	const int n = spool_dirs[dir].split
+	    ? snprintf(out, size, "%" PRIu32 "/%s", split, name)
+	    : snprintf(out, size, "%s", name);
+
+	return n < (int)size;
+}
+
 int
 spool_stat(const struct spool *sp, enum spool_dir dir, uint64_t inode,
     struct stat *ret_st)
@@ -323,12 +334,9 @@ spool_move_corrupt(const struct spool *sp, enum spool_dir from, uint32_t split,
 	char new[CORRUPT_NAME_MAX + 16];
 	unsigned i;
 
-	if (strlen(name) > NAME_MAX || strchr(name, '/') != NULL)
+	if (strchr(name, '/') != NULL ||
+	    !spool_name_leaf(from, split, name, old, sizeof(old)))
 		return -EINVAL;
-	if (spool_dirs[from].split)
-		snprintf(old, sizeof(old), "%" PRIu32 "/%s", split, name);
-	else
-		snprintf(old, sizeof(old), "%s", name);
 	clean_name(name, clean);
 	snprintf(new, sizeof(new), "%s", clean);
 	for (i = 1; i <= CORRUPT_TRIES_MAX; i++) {

@@ -138,6 +138,10 @@ void spool_path(const struct spool *sp, enum spool_dir dir, uint64_t inode,
 /* "7/4711", relative to sp->dir[dir]; size is SPOOL_PATH_MAX or more. */
 void spool_leaf(const struct spool *sp, enum spool_dir dir, uint64_t inode,
     char *out, size_t size);
+/* "7/NAME", or NAME where the directory is not split. False: it does not fit.
+ */
+bool spool_name_leaf(enum spool_dir dir, uint32_t split, const char *name,
+    char *out, size_t size);
 /* What lies under that name, a link as a link. -errno. */
 int spool_stat(const struct spool *sp, enum spool_dir dir, uint64_t inode,
     struct stat *ret_st);

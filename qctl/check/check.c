@@ -32,7 +32,8 @@ look_at(struct check *c, struct place *p,
 {
 	int r;
 
-	place_set_leaf(p);
+	(void)spool_name_leaf(
+	    p->dir, p->item.split, p->item.name, p->leaf, sizeof(p->leaf));
 	r = place_open(c, p);
 	if (r == 0)
 		r = judge(c, p);

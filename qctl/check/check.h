@@ -91,8 +91,6 @@ bool renumber_is(const char *name, uint64_t *ret_inode);
 /* Has a repair that did not end left that name of this inode there? */
 bool renumber_left(const struct check *c, enum spool_dir dir, uint64_t inode);
 
-/* From the subdirectory and the name. */
-void place_set_leaf(struct place *p);
 /* Opens what is a regular file; of others st tells the kind. -ENOENT: gone. */
 int place_open(const struct check *c, struct place *p);
 

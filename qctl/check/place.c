@@ -2,18 +2,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
-#include <stdio.h>
-
-void
-place_set_leaf(struct place *p)
-{
-	if (spool_dirs[p->dir].split)
-		snprintf(p->leaf, sizeof(p->leaf), "%" PRIu32 "/%s",
-		    p->item.split, p->item.name);
-	else
-		snprintf(p->leaf, sizeof(p->leaf), "%s", p->item.name);
-}
 
 int
 place_open(const struct check *c, struct place *p)

@@ -76,11 +76,8 @@ open_name(const struct message *m)
 {
 	char path[16 + sizeof(m->name)];
 
-	if (spool_dirs[m->dir].split)
-		snprintf(path, sizeof(path), "%" PRIu64 "/%s",
-		    m->inode % m->sp->split, m->name);
-	else
-		snprintf(path, sizeof(path), "%s", m->name);
+	(void)spool_name_leaf(m->dir, (uint32_t)(m->inode % m->sp->split),
+	    m->name, path, sizeof(path));
 	return openat(m->sp->dir[m->dir], path,
 	    O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 }

@@ -82,7 +82,8 @@ note_all(void)
 			.dir = SPOOL_DEFERRED, .item = item, .fd = -1
 		};
 
-		place_set_leaf(&p);
+		(void)spool_name_leaf(
+		    p.dir, p.item.split, p.item.name, p.leaf, sizeof(p.leaf));
 		cr_assert_eq(fstatat(q.sp.dir[p.dir], p.leaf, &p.st,
 				 AT_SYMLINK_NOFOLLOW),
 		    0);
