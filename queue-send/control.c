@@ -61,9 +61,25 @@ static const struct send_ops ops = {
 	.smtp_linked = operators_trace_again,
 };
 
+static int
+init_routes(struct send *s)
+{
+	return daemon_routes(s->conf, &s->routes);
+}
+
+static int (*const inits[])(struct send *s) = {
+	disk_start,
+	init_routes,
+	links_init,
+	share_init,
+	reports_init,
+	schedule_init,
+};
+
 int
 send_init(struct send *s)
 {
+	size_t i;
 	int r;
 
 	s->ops = &ops;
@@ -80,18 +96,8 @@ send_init(struct send *s)
 	s->refused_at = s->operators_at = USEC_NEVER;
 	s->health.probe_every = s->conf->error_interval;
 	r = turn_init(&s->turn, s->base, send_turn, s);
-	if (r == 0)
-		r = disk_start(s);
-	if (r == 0)
-		r = daemon_routes(s->conf, &s->routes);
-	if (r == 0)
-		r = links_init(s);
-	if (r == 0)
-		r = share_init(s);
-	if (r == 0)
-		r = reports_init(s);
-	if (r == 0)
-		r = schedule_init(s);
+	for (i = 0; r == 0 && i < ARRAY_LEN(inits); i++)
+		r = inits[i](s);
 	if (r == 0) {
 		clock_file_load(s);
 		send_read_clocks(s);

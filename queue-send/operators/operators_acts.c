@@ -330,10 +330,8 @@ operators_rule_add(struct operator* o, const struct msg *msg)
 {
 	const struct msg_RULE_ADD *f = &msg->u.RULE_ADD;
 	const struct rules_asker by = asker_of(o, f->serial);
-	int r = rules_add(o->send, &by, f);
 
-	if (r < 0)
-		reply(o, f->serial, r, 0);
+	rules_add(o->send, &by, f);
 }
 
 void
@@ -341,18 +339,14 @@ operators_rule_drop(struct operator* o, const struct msg *msg)
 {
 	const struct msg_RULE_DROP *f = &msg->u.RULE_DROP;
 	const struct rules_asker by = asker_of(o, f->serial);
-	int r = rules_drop(o->send, &by, f->rule);
 
-	if (r < 0)
-		reply(o, f->serial, r, 0);
+	rules_drop(o->send, &by, f->rule);
 }
 
 void
 operators_rules_read(struct operator* o, const struct msg *msg)
 {
 	const struct rules_asker by = asker_of(o, msg->u.RULES_READ.serial);
-	int r = rules_read(o->send, &by);
 
-	if (r < 0)
-		reply(o, by.serial, r, 0);
+	rules_read(o->send, &by);
 }

@@ -46,20 +46,19 @@ void rules_try_again(struct send *s);
  * longer than this; 0: it was. */
 usec_t rules_wait(const struct send *s);
 
-/* An operator's request, answered when the disk has answered: by this function,
- * with 0 or -errno of hold_rules_change() or hold_rules_read(), and the number
- * of the rule. */
+/* An operator's request, answered by this function, with the number of the
+ * rule: within the call with -EAGAIN (too many wait), -EINVAL (no rule) or
+ * -ENOMEM; else when the disk has answered, with 0 or -errno of
+ * hold_rules_change() or hold_rules_read(). */
 struct rules_asker {
 	void (*answer)(struct send *s, const struct rules_asker *by, int error,
 	    uint32_t number);
 	uint64_t operator, serial;
 	uid_t uid;
 };
-/* -EAGAIN: too many wait; -EINVAL: no rule; -ENOMEM. The answer does not come
- * then. */
-int rules_add(
+void rules_add(
     struct send *s, const struct rules_asker *by, const struct msg_RULE_ADD *f);
-int rules_drop(struct send *s, const struct rules_asker *by, uint32_t number);
-int rules_read(struct send *s, const struct rules_asker *by);
+void rules_drop(struct send *s, const struct rules_asker *by, uint32_t number);
+void rules_read(struct send *s, const struct rules_asker *by);
 
 #endif

@@ -20,9 +20,8 @@
 #define NEXT_WRITING "the next `qctl hold --rule' puts the file aside"
 
 enum rules_job {
-	JOB_LOOK, /* read if it is another file */
-	JOB_READ,
-	JOB_ADD, /* then read */
+	JOB_READ, /* if it is another file, or an operator asks */
+	JOB_ADD,  /* then read */
 	JOB_DROP,
 };
 
@@ -34,7 +33,7 @@ struct rules_task {
 	const struct spool_sys *sys;
 	char base[PATH_MAX];
 	struct stat seen;
-	bool again; /* the last reading failed: also if it is the same file */
+	bool again; /* read it also if it is the same file */
 	/* Of a change. */
 	struct hold_rule rule; /* with these strings: */
 	char pattern[RULE_NKEYS][HOLD_RULE_TEXT_MAX + 1];
@@ -53,10 +52,9 @@ work(struct sync_task *task)
 {
 	struct rules_task *t = (struct rules_task *)task;
 
-	if (t->job == JOB_ADD || t->job == JOB_DROP)
+	if (t->job != JOB_READ)
 		t->changed = hold_rules_change(t->sys, t->base, &t->change);
-	t->read = t->job != JOB_LOOK || t->again ||
-	    hold_rules_changed(t->base, &t->seen);
+	t->read = t->again || hold_rules_changed(t->base, &t->seen);
 	return t->read ? hold_rules_read(t->sys, t->base, &t->rules) : 0;
 }
 
@@ -177,17 +175,17 @@ finish(struct send *s, struct rules_task *t)
 	struct rules *f = s->rules;
 	int r = t->task.error;
 
-	if (t->job == JOB_LOOK)
-		f->looks_since = 0;
-	else
-		f->tasks--;
 	put_in_force(s, t);
-	if (t->job == JOB_ADD || t->job == JOB_DROP) {
+	if (t->job != JOB_READ) {
 		r = t->changed;
 		say_changed(s, t);
 	}
-	if (t->by.answer != NULL)
-		t->by.answer(s, &t->by, r, t->change.number);
+	if (t->by.answer == NULL) {
+		f->looks_since = 0;
+		return;
+	}
+	f->tasks--;
+	t->by.answer(s, &t->by, r, t->change.number);
 }
 
 static void
@@ -208,7 +206,7 @@ task_new(const struct send *s, enum rules_job job, const struct rules_asker *by)
 	t->job = job;
 	t->sys = s->sp.sys;
 	t->seen = s->rules->force.seen;
-	t->again = s->rules->wrong < 0;
+	t->again = by != NULL || s->rules->wrong < 0;
 	t->change.now_wall = s->now_wall;
 	if (by != NULL)
 		t->by = *by;
@@ -216,21 +214,25 @@ task_new(const struct send *s, enum rules_job job, const struct rules_asker *by)
 	return t;
 }
 
-static int
-put(struct send *s, struct rules_task *t)
+/* NULL: no memory. The asker hears of a task that does not begin. */
+static void
+put(struct send *s, const struct rules_asker *by, struct rules_task *t,
+    int error)
 {
 	struct rules *f = s->rules;
 
-	if (t->job != JOB_LOOK && f->tasks >= TASKS_MAX) {
-		sync_task_free(&t->task);
-		return -EAGAIN;
-	}
-	if (t->job == JOB_LOOK)
-		f->looks_since = s->now;
-	else
+	if (t == NULL)
+		error = -ENOMEM;
+	else if (error == 0 && f->tasks >= TASKS_MAX)
+		error = -EAGAIN;
+	if (error == 0) {
 		f->tasks++;
-	disk_do(s, DISK_RULES, &t->task);
-	return 0;
+		disk_do(s, DISK_RULES, &t->task);
+		return;
+	}
+	if (t != NULL)
+		sync_task_free(&t->task);
+	by->answer(s, by, error, 0);
 }
 
 /* ---- looking ---- */
@@ -238,9 +240,13 @@ put(struct send *s, struct rules_task *t)
 static int
 look(struct send *s)
 {
-	struct rules_task *t = task_new(s, JOB_LOOK, NULL);
+	struct rules_task *t = task_new(s, JOB_READ, NULL);
 
-	return t == NULL ? -ENOMEM : put(s, t);
+	if (t == NULL)
+		return -ENOMEM;
+	s->rules->looks_since = s->now;
+	disk_do(s, DISK_RULES, &t->task);
+	return 0;
 }
 
 /* The disk of QUEUE_BASE hangs: the thread waits for it. */
@@ -326,43 +332,37 @@ copy_rule(struct rules_task *t, const struct msg_RULE_ADD *f)
 	return r == 0 && !hold_rule_is_right(&t->rule) ? -EINVAL : r;
 }
 
-int
+void
 rules_add(
     struct send *s, const struct rules_asker *by, const struct msg_RULE_ADD *f)
 {
 	struct rules_task *t = task_new(s, JOB_ADD, by);
-	int r;
+	int r = 0;
 
-	if (t == NULL)
-		return -ENOMEM;
-	t->rule.uid = by->uid;
-	t->rule.since_wall = s->now_wall;
-	t->rule.until_wall = f->until_wall;
-	t->change.more = &t->rule;
-	r = copy_rule(t, f);
-	if (r == 0)
-		return put(s, t);
-	sync_task_free(&t->task);
-	return r;
+	if (t != NULL) {
+		t->rule.uid = by->uid;
+		t->rule.since_wall = s->now_wall;
+		t->rule.until_wall = f->until_wall;
+		t->change.more = &t->rule;
+		r = copy_rule(t, f);
+	}
+	put(s, by, t, r);
 }
 
-int
+void
 rules_drop(struct send *s, const struct rules_asker *by, uint32_t number)
 {
 	struct rules_task *t = task_new(s, JOB_DROP, by);
 
-	if (t == NULL)
-		return -ENOMEM;
-	t->change.without = t->change.number = number;
-	return put(s, t);
+	if (t != NULL)
+		t->change.without = t->change.number = number;
+	put(s, by, t, 0);
 }
 
-int
+void
 rules_read(struct send *s, const struct rules_asker *by)
 {
-	struct rules_task *t = task_new(s, JOB_READ, by);
-
-	return t == NULL ? -ENOMEM : put(s, t);
+	put(s, by, task_new(s, JOB_READ, by), 0);
 }
 
 /* ---- start and end ---- */
