@@ -49,7 +49,7 @@ static const struct {
 	{ "queue-send/control.c", "queue-send" },
 	{ "queue-send/message/gone.c", "walk" },
 	{ "queue-send/walks/found.c", "walk" },
-	{ "queue-send/walks/walks.c", "walk" },
+	{ "queue-send/walks/found.c", "walk" },
 	{ "queue-send/disk/files.c", "disk" },
 	{ "queue-send/evacuation/evacuate.c", "evacuation" },
 	{ "queue-send/evacuation/targets.c", "evacuation" },

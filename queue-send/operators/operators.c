@@ -18,7 +18,7 @@
 #define FRAMES_AT_ONCE 16
 #define TIME_AT_ONCE   (USEC_PER_MSEC / 4)
 
-/* ---- who is served next ---- */
+/* ---- the line of operators ---- */
 
 static void operators_join_line(struct operator* o)
 {

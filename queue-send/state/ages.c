@@ -20,7 +20,7 @@ struct ages_ring {
 	uint32_t unit; /* seconds of a slot */
 };
 
-/* What leaves the last ring is older. */
+/* A slot that leaves the last ring counts as older. */
 #define RINGS 3
 
 static struct ages_ring

@@ -414,7 +414,7 @@ Test(removal_thread, D40_what_is_removed_goes_to_no_other_queue)
 }
 
 /* Somebody has removed the file; what lies in bounce/ is the removal's.
- * mutation: queue-send/walks/found.c: found_reasons() asks for no removal;
+ * mutation: queue-send/walks/walks.c: found_reasons() asks for no removal;
  * queue-send/evacuation/evacuate.c: nor does clear_left_reasons(). */
 Test(removal_thread, D40_reasons_of_what_is_removed_are_left_to_the_removal)
 {

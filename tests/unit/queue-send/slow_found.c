@@ -170,7 +170,7 @@ Test(slow, D22_reasons_that_come_while_lost_ones_of_that_name_go)
 	spool_close(&two);
 }
 
-/* mutation: queue-send/walks/found.c: brought_back() wants no scan. */
+/* mutation: queue-send/walks/walks.c: brought_back() wants no scan. */
 Test(slow, D43_D22_an_offer_of_a_stray_that_comes_back)
 {
 	uint64_t inode;
@@ -223,9 +223,9 @@ walk_that_fails(enum walk_kind kind)
 	go_on();
 }
 
-/* mutation: queue-send/walks/found.c: end_day() removes what cannot be
+/* mutation: queue-send/walks/walks.c: end_day() removes what cannot be
  * removed, or tells nothing;
- * queue-send/walks/holds.c: released() tries nothing again. */
+ * queue-send/walks/walks.c: released() tries nothing again. */
 Test(slow, D43_D6_finds_that_fail_stay_and_are_tried_again)
 {
 	uint64_t inode;
@@ -246,7 +246,7 @@ Test(slow, D43_D6_finds_that_fail_stay_and_are_tried_again)
 	cr_expect_neq(slow_w.s.stray_at, USEC_NEVER);
 }
 
-/* mutation: queue-send/walks/found.c: found_active() notes nothing. */
+/* mutation: queue-send/walks/walks.c: found_active() notes nothing. */
 Test(slow, D43_D22_a_stray_that_an_act_is_on_is_looked_for_again)
 {
 	uint64_t inode;
@@ -288,7 +288,7 @@ deleted_is_open(void)
 	return is;
 }
 
-/* mutation: queue-send/walks/found.c: remove_deleted() closes it at once. */
+/* mutation: queue-send/walks/walks.c: remove_deleted() closes it at once. */
 Test(slow, D43_D22_the_inode_of_what_is_removed_is_not_free_before_its_reasons)
 {
 	uint64_t inode;
@@ -358,7 +358,7 @@ answer_all(const uint64_t *inodes, size_t n, int error)
 	return answered;
 }
 
-/* mutation: queue-send/walks/found.c: found_gone(), found_unreadable() begin
+/* mutation: queue-send/walks/walks.c: found_gone(), found_unreadable() begin
  * as many as come. */
 Test(slow, D43_D18_what_cannot_be_had_leaves_places_for_operators)
 {
@@ -395,7 +395,7 @@ Test(slow, D43_D18_what_cannot_be_had_leaves_places_for_operators)
 	cr_expect_eq(slow_w.s.due.count, 0);
 }
 
-/* mutation: queue-send/walks/found.c: found_gone() removes the reasons;
+/* mutation: queue-send/walks/walks.c: found_gone() removes the reasons;
  * age_is_known() looks at no age. */
 Test(slow, D43_D18_deliveries_go_on_while_what_cannot_be_had_is_dealt_with)
 {

@@ -244,7 +244,7 @@ Test(untold, D38_what_can_never_be_reported_is_kept_where_it_is_found)
 	mend_reasons(inode);
 }
 
-/* mutation: queue-send/walks/found.c: age_is_known() asks for no age. */
+/* mutation: queue-send/walks/walks.c: age_is_known() asks for no age. */
 Test(untold, D38_what_todo_proc_can_never_read_is_kept_where_it_is_found)
 {
 	struct timespec times[2] = { { .tv_nsec = UTIME_NOW },
