@@ -1,12 +1,11 @@
 /* queue-send/agents/agents.h - todo-proc and the agents.
  *
- *	links.c         frames in, agents that come and go
+ *	links.c         frames in, agents that come and go, or die of a message
  *	offers.c        todo-proc offers messages, and is asked for them
  *	dispatch.c      entries are selected and given to agents
  *	delivery.c      an entry at an agent
  *	replies.c       RESULT and DONE of an agent
  *	kept.c          connections that are open between two deliveries
- *	agent_deaths.c  an agent is gone: which message is to blame
  */
 #ifndef QUEUE_SEND_AGENTS_AGENTS_H
 #define QUEUE_SEND_AGENTS_AGENTS_H
@@ -53,7 +52,7 @@ usec_t offers_work(struct send *s);
 /* The peer is another one: nothing is asked for, offered messages lie where
  * they lay. */
 void offers_reset(struct send *s);
-/* The inode of the suspect that was asked for last (agent_deaths.c). */
+/* The inode of the suspect that was asked for last (links.c). */
 uint64_t offers_suspect(const struct send *s);
 /* The same peer; its credit stands. */
 void offers_drop(struct send *s);
@@ -149,14 +148,5 @@ int kept_on_closed(
 void kept_agent_ended(struct send *s, struct agent_link *agent);
 /* Close those that are too many or wanted; all, in a stop. */
 usec_t kept_work(struct send *s);
-
-/* ---- agent_deaths.c ----
- *
- * The deliveries of an agent that is gone are deferred for a short time, and
- * nothing of that is held against the destination. Its messages are counted,
- * so that a message that agents die of is found (RETRY_SUSPECT_DEATHS): the
- * attempt of a suspect ends there (FATE_SUSPECT), and the one that is to blame
- * leaves as FATE_POISON with its reasons in bounce/. */
-void deaths_of_agent(struct send *s, struct agent_link *agent);
 
 #endif

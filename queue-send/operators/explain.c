@@ -1,4 +1,4 @@
-#include "queue-send/operators/explain.h"
+#include "queue-send/operators/own.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -10,7 +10,6 @@
 #include "base/text.h"
 #include "log/log.h"
 #include "queue-send/backlog/backlog.h"
-#include "queue-send/operators/explain.h"
 #include "queue-send/rules/rules.h"
 #include "queue-send/schedule/schedule.h"
 

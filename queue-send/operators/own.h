@@ -144,4 +144,21 @@ void operators_trace(struct operator* o, const struct msg *msg);
 /* The connection ends. */
 void operators_trace_end(struct operator* o);
 
+/* ---- explain.c: what a message waits for (docs/QCTL.md, "Why a message
+ * waits") ----
+ *
+ * The answer is made of what is in memory: no file is read, and nothing
+ * changes. The work is bounded for a message of any size, in a queue of any
+ * length. */
+
+#define EXPLAIN_GROUPS 32   /* EXPLAINED about recipients, at most */
+#define EXPLAIN_STEPS  5000 /* of lists that are counted */
+
+/* The answers to EXPLAIN and EXPLAIN_TO. A peer that does not take them gets
+ * none. */
+void
+explain_message(struct send *s, struct wire *peer, const struct msg_EXPLAIN *f);
+void explain_address(
+    struct send *s, struct wire *peer, const struct msg_EXPLAIN_TO *f);
+
 #endif

@@ -1,8 +1,7 @@
 /* queue-send/rules/rules.h - rules that put mail on hold before an attempt
  * (docs/QCTL.md, "Rules").
  *
- *	rules.c       which message is held, and its note
- *	rules_file.c  QUEUE_BASE/rules/hold, read and written by a thread
+ * A thread reads and writes QUEUE_BASE/rules/hold.
  *
  * QUEUE_BASE may be a disk that hangs, and another than that of the queue: the
  * loop never waits for it. Rules that cannot be read leave those that are in
@@ -32,8 +31,6 @@ bool rules_are_over(const struct send *s, uint32_t rule);
 /* The note is on disk. */
 void
 rules_noted(struct send *s, struct message *m, const struct hold_note *note);
-
-/* ---- rules_file.c ---- */
 
 /* The first reading begins. 0 or -ENOMEM. */
 int rules_init(struct send *s);

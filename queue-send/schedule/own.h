@@ -53,7 +53,7 @@ struct schedule {
 	struct ungreeted ungreeted;
 	bool starts_nothing; /* schedule_pause() */
 
-	/* The table of destinations (site_table.c). */
+	/* The table of destinations (schedule.c). */
 	struct event *wake;  /* another process made room */
 	bool lost;           /* the table is lost, and that was said */
 	usec_t lost_told_at; /* to the supervisor; log_due() */

@@ -2,10 +2,10 @@
  * destinations that it works on.
  *
  *	schedule.c      the scheduler's life, and its parameters from the
- *	                configuration
+ *	                configuration; the windows of destinations, shared with
+ *	                all queues
  *	schedule_log.c  deaths of destinations and selections, in the log
  *	rollup.c        domains whose MX hosts make them one destination
- *	site_table.c    the windows of destinations, shared with all queues
  *	ungreeted.c     destinations that have not greeted: their slots
  */
 #ifndef QUEUE_SEND_SCHEDULE_SCHEDULE_H
@@ -64,21 +64,15 @@ bool rollup_is_last_move(const struct sched_entry *e);
  * NULL: none is known. */
 const char *rollup_elsewhere(struct send *s, const struct sched_entry *e);
 
-/* ---- site_table.c ----
+/* ---- windows of destinations ----
  *
  * The windows of destinations (docs/SITES.md) live in the segment that all
  * queues share: the supervisor links it, and another one in its place when it
  * was lost. No delivery starts while there is none. */
 
-/* 0 or -ENOMEM; site_table_done() is right after either. */
-int site_table_init(struct send *s);
-/* After the scheduler: gives back what is held. */
-void site_table_done(struct send *s);
 /* This process ends before its deliveries: their places stay taken until the
  * supervisor has seen the end of all processes that may have connections. */
 void site_table_abandon(struct send *s);
-/* The parameters are those of s->conf from now on. */
-int site_table_configure(struct send *s);
 /* The segment, the first one or one in the place of another; takes the
  * descriptor. */
 int site_table_linked(void *send, int fd);

@@ -480,7 +480,7 @@ class Disks(SystemTest):
 
     @cost(25)
     def test_D31_rules_of_hold_on_a_disk_that_hangs(self):
-        """mutation: queue-send/rules/rules_file.c, put() takes a pool of no threads."""
+        """mutation: queue-send/rules/rules.c, put() takes a pool of no threads."""
         i = self.instance(queues=1, conf=QUICK)
         i.base.mkdir()
         disk = HungDisk(i.dir / "disk", i.base / "rules")

@@ -3,7 +3,7 @@
 #include "queue-send/reports/own.h"
 #include "tests/unit/queue-send/world.h"
 
-#include "queue-send/operators/explain.h"
+#include "queue-send/operators/own.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>
