@@ -53,10 +53,10 @@ is_meant(const struct report_rcpts *w, const struct notice *n,
 			     : dsn_wants(rcpt->dsn.notify, n->wish);
 }
 
-static void
-find_mark(struct report_rcpts *w, const struct notice *n,
-    const struct queue_rcpt *rcpt)
+static int
+find_mark(struct report_rcpts *w, const struct queue_rcpt *rcpt)
 {
+	const struct notice *n = &notices[w->kind];
 	struct report_place *place = &w->places[rcpt->index];
 
 	*place = (struct report_place){
@@ -66,27 +66,32 @@ find_mark(struct report_rcpts *w, const struct notice *n,
 	};
 	w->unwanted += rcpt->mark == RCPT_FAILED && place->line == NOT_MEANT;
 	w->has_done |= place->done && place->line == 0;
+	return 0;
 }
 
+/* Each recipient of the message, while visit() returns 0. */
 static int
-find_marks(struct report_rcpts *w, const struct notice *n)
+walk_rcpts(struct report_rcpts *w,
+    int (*visit)(struct report_rcpts *w, const struct queue_rcpt *rcpt))
 {
 	struct queue_rcpt_cursor *cursor = malloc(sizeof(*cursor));
 	struct queue_rcpt rcpt;
-	int r = 0;
+	int r = cursor == NULL ? -ENOMEM : 0;
 
-	free(w->places);
-	w->places = calloc(w->file->rcpt_count, sizeof(*w->places));
-	if (cursor == NULL || w->places == NULL)
-		r = -ENOMEM;
 	if (r == 0)
 		queue_rcpt_begin(cursor, w->file);
-	while (r == 0 && (r = queue_rcpt_next(cursor, w->fd, &rcpt)) > 0) {
-		find_mark(w, n, &rcpt);
-		r = 0;
-	}
+	while (r == 0 && (r = queue_rcpt_next(cursor, w->fd, &rcpt)) > 0)
+		r = visit(w, &rcpt);
 	free(cursor);
 	return r;
+}
+
+static int
+find_marks(struct report_rcpts *w)
+{
+	free(w->places);
+	w->places = calloc(w->file->rcpt_count, sizeof(*w->places));
+	return w->places == NULL ? -ENOMEM : walk_rcpts(w, find_mark);
 }
 
 /* ---- reasons ---- */
@@ -255,7 +260,7 @@ report_rcpts_find(struct report_rcpts *w, enum report_kind kind)
 	w->count = w->done = w->unwanted = 0;
 	w->beside = w->has_done = false;
 	w->most = 0;
-	r = find_marks(w, &notices[kind]);
+	r = find_marks(w);
 	if (r < 0)
 		return r;
 	w->beside = true;
@@ -345,25 +350,11 @@ tell_one_lost(struct report_rcpts *w, const struct queue_rcpt *rcpt)
 		.text = is_of_damage(w) ? DAMAGED_TEXT : n->text,
 	};
 
+	if (w->places[rcpt->index].line != 0)
+		return 0;
 	w->index = rcpt->index;
 	w->address = rcpt->address;
 	return tell_one(w, &to);
-}
-
-static int
-tell_lost(struct report_rcpts *w)
-{
-	struct queue_rcpt_cursor *cursor = malloc(sizeof(*cursor));
-	struct queue_rcpt rcpt;
-	int r = cursor == NULL ? -ENOMEM : 0;
-
-	if (r == 0)
-		queue_rcpt_begin(cursor, w->file);
-	while (r == 0 && (r = queue_rcpt_next(cursor, w->fd, &rcpt)) > 0)
-		r = w->places[rcpt.index].line == 0 ? tell_one_lost(w, &rcpt)
-						    : 0;
-	free(cursor);
-	return r;
 }
 
 int
@@ -376,7 +367,7 @@ report_rcpts_tell(struct report_rcpts *w,
 	w->each = each;
 	w->arg = arg;
 	r = read_reasons(w, tell_line);
-	return r != 0 || !has_lost(w) ? r : tell_lost(w);
+	return r != 0 || !has_lost(w) ? r : walk_rcpts(w, tell_one_lost);
 }
 
 void

@@ -99,6 +99,21 @@ number_format(double number, char out[NUMBER_SIZE])
 }
 
 static void
+schedule_log_write(enum log_level level, const char *name,
+    const struct log_field *fields, size_t nfields, const char *text)
+{
+	const struct log_event event = {
+		.level = level,
+		.name = name,
+		.fields = fields,
+		.nfields = nfields,
+		.text = text,
+	};
+
+	log_write(&event);
+}
+
+static void
 say_dead(const struct send *s, uint32_t transport, const char *name,
     const struct site_view *v)
 {
@@ -111,16 +126,10 @@ say_dead(const struct send *s, uint32_t transport, const char *name,
 		LOG_INT("deaths", v->deaths),
 		LOG_TIME("opens_in", v->dead_until - s->now),
 	};
-	const struct log_event event = {
-		.level = LOG_WARNING_L,
-		.name = "destination-dead",
-		.fields = fields,
-		.nfields = ARRAY_LEN(fields),
-		.text = v->why,
-	};
 
 	site_format(s, transport, name, site);
-	log_write(&event);
+	schedule_log_write(LOG_WARNING_L, "destination-dead", fields,
+	    ARRAY_LEN(fields), v->why);
 }
 
 static void
@@ -132,16 +141,10 @@ say_open(
 		LOG_STR("destination", site),
 		LOG_STR("state", "open"),
 	};
-	const struct log_event event = {
-		.level = LOG_INFO_L,
-		.name = "destination-open",
-		.fields = fields,
-		.nfields = ARRAY_LEN(fields),
-		.text = why,
-	};
 
 	site_format(s, transport, name, site);
-	log_write(&event);
+	schedule_log_write(
+	    LOG_INFO_L, "destination-open", fields, ARRAY_LEN(fields), why);
 }
 
 static const char *const results[] = {
@@ -169,18 +172,13 @@ say_step(const struct send *s, uint32_t transport, const char *name,
 		LOG_DECIMAL("failure", failure),
 		LOG_DECIMAL("fail_cohorts", cohorts),
 	};
-	const struct log_event event = {
-		.level = LOG_INFO_L,
-		.name = "feedback",
-		.fields = fields,
-		.nfields = ARRAY_LEN(fields),
-	};
 
 	site_format(s, transport, name, site);
 	number_format(v->success, success);
 	number_format(v->failure, failure);
 	number_format(v->fail_cohorts, cohorts);
-	log_write(&event);
+	schedule_log_write(
+	    LOG_INFO_L, "feedback", fields, ARRAY_LEN(fields), NULL);
 }
 
 static const char *const preemptions[] = {
