@@ -76,7 +76,7 @@ end(struct send *s, struct act_task *t)
 	look_again(s, t);
 	r = t->ended == NULL ? 0 : t->ended(s, t, &running);
 	if (t->by.answer != NULL && r != ACT_UNDER_WAY)
-		t->by.answer(s, &t->by, &(struct act_answer){ r, running });
+		t->by.answer(s, &t->by, r, running);
 	send_wake(s);
 	sync_task_free(&t->task);
 }

@@ -20,17 +20,12 @@
 
 struct spread;
 
-struct act_answer {
-	int error;
-	/* Of a message in the active queue, which the act follows when its
-	 * deliveries have ended: 1 and their number. */
-	uint32_t running;
-};
-
 /* By whom, and to whom the answer goes. */
 struct act_asker {
-	void (*answer)(struct send *s, const struct act_asker *by,
-	    const struct act_answer *answer);
+	/* running: of a message in the active queue, which the act follows when
+	 * its deliveries have ended: 1 and their number. */
+	void (*answer)(struct send *s, const struct act_asker *by, int error,
+	    uint32_t running);
 	uint64_t operator; /* 0: none */
 	uint32_t slot;     /* the asker's */
 	uint32_t act;

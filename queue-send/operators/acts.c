@@ -328,6 +328,5 @@ acts_do(struct send *s, const struct act_order *order)
 		r = order->what == ACT_SPREAD ? spread_message(s, order)
 					      : act_on_one(s, order, &running);
 	if (r != ACT_UNDER_WAY)
-		order->by.answer(s, &order->by,
-		    &(struct act_answer){ .error = r, .running = running });
+		order->by.answer(s, &order->by, r, running);
 }

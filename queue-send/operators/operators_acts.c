@@ -155,21 +155,20 @@ static void open_destinations(struct operator* o)
 
 static void
 answer_act(
-    struct send *s, const struct act_asker *by, const struct act_answer *a)
+    struct send *s, const struct act_asker *by, int error, uint32_t running)
 {
+	const bool moved = by->act == ACT_SPREAD && error == 0;
 	struct operator* o = operators_find(s, by->operator);
 
 	if (o == NULL) {
-		spread_end(s,
-		    &(struct spread){
-			.moved = by->act == ACT_SPREAD && a->error == 0 });
+		spread_end(s, &(struct spread){ .moved = moved });
 		return;
 	}
-	if (a->error == 0 && by->act == ACT_RETRY)
+	if (error == 0 && by->act == ACT_RETRY)
 		open_destinations(o);
-	o->spread.moved += by->act == ACT_SPREAD && a->error == 0;
+	o->spread.moved += moved;
 	o->heard = s->now;
-	keep_promise(o, by->slot, a->error, a->running);
+	keep_promise(o, by->slot, error, running);
 	if (!o->gone)
 		operators_go_on(o);
 	else if (o->nreplies == 0)

@@ -167,7 +167,7 @@ go_on(struct send *s, struct act_task *t)
 	const int r = is_nobodys(s, t) ? -ECANCELED : other_queue_state(t->to);
 
 	if (r < 0 && r != -EAGAIN)
-		t->by.answer(s, &t->by, &(struct act_answer){ .error = r });
+		t->by.answer(s, &t->by, r, 0);
 	else
 		(void)order_again(s, t, t->again);
 	sync_task_free(&t->task);

@@ -105,14 +105,14 @@ static struct {
 } asked;
 
 static void
-take_answer(struct send *s UNUSED, const struct act_asker *by UNUSED,
-    const struct act_answer *a)
+take_answer(struct send *s UNUSED, const struct act_asker *by UNUSED, int error,
+    uint32_t running)
 {
 	asked.is_known = true;
-	asked.error = a->error;
-	asked.running = a->running;
+	asked.error = error;
+	asked.running = running;
 	if (asked.home != NULL)
-		asked.home->moved += a->error == 0;
+		asked.home->moved += error == 0;
 }
 
 int
