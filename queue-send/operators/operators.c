@@ -64,16 +64,6 @@ void operators_go_on(struct operator* o)
 	operators_call(o);
 }
 
-struct operator* operators_find(struct send *s, uint64_t number)
-{
-	struct operators *all = s->operators;
-	struct operator* o = all == NULL ? NULL : TAILQ_FIRST(&all->list);
-
-	while (o != NULL && o->number != number)
-		o = TAILQ_NEXT(o, link);
-	return o;
-}
-
 /* ---- peers ---- */
 
 static void drop(struct operator* o)

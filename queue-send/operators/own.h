@@ -113,7 +113,16 @@ bool operators_end_idle(struct send *s, bool askers);
 /* Some acts of an operator have ended. */
 void operators_go_on(struct operator* o);
 /* NULL: its connection has ended, and so have its acts. */
-struct operator* operators_find(struct send *s, uint64_t number);
+static inline struct
+operator* operators_find(const struct send *s, uint64_t number)
+{
+	struct operators *all = s->operators;
+	struct operator* o = all == NULL ? NULL : TAILQ_FIRST(&all->list);
+
+	while (o != NULL && o->number != number)
+		o = TAILQ_NEXT(o, link);
+	return o;
+}
 
 /* ---- operators_acts.c: frames that act on messages ---- */
 
