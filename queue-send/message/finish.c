@@ -75,9 +75,12 @@ cannot_leave(struct send *s, struct message *m, int error)
 static void
 gone(struct send *s, struct message *m, enum message_fate fate)
 {
+	char id[QUEUE_ID_SIZE];
+
+	message_id(m, id);
 	s->counters.finished += leave[fate].for_good;
 	if (leave[fate].say != NULL)
-		leave[fate].say(s, m);
+		leave[fate].say(m, id);
 	active_forget(s, m);
 }
 
@@ -149,7 +152,7 @@ move_away(struct send *s, struct message *m, enum message_fate fate)
 		.t.clear = strange_reasons(m),
 	};
 
-	leave[fate].to(s, m, &mv);
+	leave_prepare(s, m, &mv);
 	mv.t.has_note = fate == FATE_HELD && m->rule != 0 &&
 	    rules_note(s, m->rule, &mv.t.note) == 0;
 	move_begin(s, m, &mv);

@@ -8,11 +8,13 @@
 struct leave {
 	/* Either the message goes at once: 0 or -errno; */
 	int (*go)(struct send *s, struct message *m);
-	/* or its file moves, and then memory follows, unless in is NULL. */
-	void (*to)(struct send *s, const struct message *m, struct move *mv);
+	/* or its file moves there, with a due time, */
+	enum spool_dir to;
+	enum move_due due;
+	unsigned clear_after; /* SPOOL_DIR_BIT() of reasons that go then, */
+	/* and then memory follows, unless in is NULL. */
 	void (*in)(struct send *s, struct message *m, const struct move *mv);
-	void (*say)(
-	    const struct send *s, const struct message *m); /* or NULL */
+	void (*say)(const struct message *m, const char *id); /* or NULL */
 	bool for_good; /* counted as finished */
 	/* The marks are on disk before the file moves, since a power cut may
 	 * keep the move and lose them. A file that is removed takes its marks
@@ -24,5 +26,7 @@ struct leave {
 };
 
 extern const struct leave leave[NFATES];
+/* What the move of a message of mv->fate needs of the table. */
+void leave_prepare(struct send *s, const struct message *m, struct move *mv);
 
 #endif

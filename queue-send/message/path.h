@@ -294,7 +294,7 @@ struct recovered {
 	uint64_t errors;
 	uint64_t unmarked; /* recipients whose reason was lost */
 	bool synced;
-	struct send *behind; /* removes what is done; NULL: at once */
+	struct send *behind; /* removes what is done */
 };
 
 /* With the queue's lock held. Counts in *done; logs files that it cannot move.

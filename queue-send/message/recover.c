@@ -87,21 +87,9 @@ sync_marks(const struct spool *sp, struct recovered *done)
 }
 
 static int
-remove_now(const struct spool *sp, uint64_t inode)
+remove_done(const struct queue_id *id, struct recovered *done)
 {
-	int r = reason_clear(sp, SPOOL_DEFER, inode);
-
-	if (r == 0)
-		r = reason_clear(sp, SPOOL_BOUNCE, inode);
-	return r < 0 ? r : spool_remove(sp, SPOOL_ACTIVE, inode);
-}
-
-static int
-remove_done(
-    const struct spool *sp, const struct queue_id *id, struct recovered *done)
-{
-	int r = done->behind == NULL ? remove_now(sp, id->inode)
-				     : removal_begin_left(done->behind, id);
+	int r = removal_begin_left(done->behind, id);
 
 	done->removed += r == 0;
 	return r;
@@ -178,7 +166,7 @@ recover_at_start(const struct spool *sp, uint64_t inode, struct recovered *done)
 	if (r < 0)
 		marks = unread;
 	return goes_on(&marks) ? go_back(sp, inode, &marks, done)
-			       : remove_done(sp, &marks.id, done);
+			       : remove_done(&marks.id, done);
 }
 
 void

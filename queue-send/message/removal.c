@@ -8,11 +8,9 @@
 #include "log/log.h"
 #include "spool/reason.h"
 
-#define TASKS_MAX       64 /* under way */
-#define WAITING_MAX     16384
-#define INLINE_PER_TURN 50
-#define BATCH           32
-#define DELAY           (20 * USEC_PER_MSEC)
+#define WAITING_MAX 16384
+#define BATCH       32
+#define DELAY       (20 * USEC_PER_MSEC)
 
 /* All that a thread reads of it is set before the thread gets it. */
 struct removal {
@@ -131,9 +129,12 @@ failed(struct send *s, struct removal *t)
 }
 
 static void
-ended(struct send *s, struct removal *t)
+ended(void *send, struct sync_task *task)
 {
-	switch (-t->task.error) {
+	struct send *s = send;
+	struct removal *t = (struct removal *)(void *)task;
+
+	switch (-task->error) {
 	case 0:
 		sync_changed(s);
 		say(t, LOG_INFO_L, "removed", "removed");
@@ -149,26 +150,6 @@ ended(struct send *s, struct removal *t)
 	}
 }
 
-static void
-one_is_done(void *send, struct sync_task *task)
-{
-	struct send *s = send;
-
-	s->removals.tasks--;
-	ended(s, (struct removal *)(void *)task);
-}
-
-/* True: others may begin, or one is to be tried again. */
-static bool
-take_ended(struct send *s)
-{
-	struct removals *p = &s->removals;
-	const uint32_t before = p->tasks;
-
-	executor_take(s->disk.executor, DISK_REMOVE);
-	return p->tasks != before;
-}
-
 /* ---- tasks to do ---- */
 
 static int
@@ -181,12 +162,12 @@ begin(struct send *s, const struct removal *like)
 		return -ENOMEM;
 	*t = *like;
 	t->sp = &s->sp;
-	sync_task_init(&t->task, remove_files, NULL, one_is_done);
+	sync_task_init(&t->task, remove_files, NULL, ended);
 	if (RB_INSERT(removal_tree, &p->tree, t) != NULL) {
 		free(t);
 		return -EEXIST;
 	}
-	if (STAILQ_EMPTY(&p->waiting))
+	if (p->nwaiting++ == 0)
 		p->since = s->now;
 	STAILQ_INSERT_TAIL(&p->waiting, &t->task, link);
 	p->count++;
@@ -244,12 +225,10 @@ removal_is_under_way(struct send *s, uint64_t inode)
 	struct removal key = { .id.inode = inode };
 	struct removal_tree *tree = &s->removals.tree;
 
-	/* Most of what is found here has ended by now. What is taken here
-	 * wakes nobody, and others may wait for its place. */
+	/* Most of what is found here has ended by now. */
 	if (RB_FIND(removal_tree, tree, &key) == NULL)
 		return false;
-	if (take_ended(s))
-		send_wake(s);
+	executor_take(s->disk.executor, DISK_REMOVE);
 	return RB_FIND(removal_tree, tree, &key) != NULL;
 }
 
@@ -266,14 +245,17 @@ removal_to_do(const struct send *s)
 }
 
 static void
-start_first(struct send *s)
+start_waiting(struct send *s)
 {
 	struct removals *p = &s->removals;
-	struct sync_task *task = STAILQ_FIRST(&p->waiting);
+	struct sync_task *task;
 
-	STAILQ_REMOVE_HEAD(&p->waiting, link);
-	p->tasks++;
-	disk_do(s, DISK_REMOVE, task);
+	while ((task = STAILQ_FIRST(&p->waiting)) != NULL &&
+	    s->now >= p->not_before) {
+		STAILQ_REMOVE_HEAD(&p->waiting, link);
+		p->nwaiting--;
+		disk_do(s, DISK_REMOVE, task);
+	}
 }
 
 static void
@@ -281,17 +263,10 @@ try_failed(struct send *s)
 {
 	struct removals *p = &s->removals;
 
-	if (p->nfailed == 0 || s->now < p->again_at)
-		return;
 	STAILQ_CONCAT(&p->waiting, &p->failed);
+	p->nwaiting += p->nfailed;
 	p->nfailed = 0;
 	p->since = 0;
-}
-
-static usec_t
-next_failed(const struct send *s)
-{
-	return s->removals.nfailed > 0 ? s->removals.again_at : USEC_NEVER;
 }
 
 /* When those that wait may begin. A thread is woken for some of them at once,
@@ -300,12 +275,13 @@ static usec_t
 begins_at(const struct send *s)
 {
 	const struct removals *p = &s->removals;
-	const uint32_t waiting = p->count - p->tasks - p->nfailed;
 
+	if (p->nwaiting == 0)
+		return USEC_NEVER;
 	if (s->now < p->not_before)
 		return p->not_before;
 	if (!disk_has_threads(s, DISK_REMOVE) || s->stopping ||
-	    waiting >= BATCH)
+	    p->nwaiting >= BATCH)
 		return s->now;
 	return p->since + p->delay;
 }
@@ -314,26 +290,18 @@ usec_t
 removal_work(struct send *s)
 {
 	struct removals *p = &s->removals;
-	usec_t at, next;
-	int n = 0;
+	usec_t at, again_at;
 
-	(void)take_ended(s);
+	executor_take(s->disk.executor, DISK_REMOVE);
 	if (s->health.read_only)
 		return USEC_NEVER;
-	try_failed(s);
-	next = next_failed(s);
-	if (STAILQ_EMPTY(&p->waiting))
-		return next;
+	if (p->nfailed > 0 && s->now >= p->again_at)
+		try_failed(s);
+	if (s->now >= begins_at(s))
+		start_waiting(s);
 	at = begins_at(s);
-	if (at > s->now)
-		return at < next ? at : next;
-	while (!STAILQ_EMPTY(&p->waiting) && p->tasks < TASKS_MAX) {
-		if (n == INLINE_PER_TURN || s->now < p->not_before)
-			return s->now;
-		n += !disk_has_threads(s, DISK_REMOVE);
-		start_first(s);
-	}
-	return next_failed(s);
+	again_at = p->nfailed > 0 ? p->again_at : USEC_NEVER;
+	return at < again_at ? at : again_at;
 }
 
 void
@@ -375,5 +343,5 @@ removal_done(struct send *s)
 	drop_all(&p->waiting);
 	drop_all(&p->failed);
 	RB_INIT(&p->tree);
-	p->count = p->nfailed = p->tasks = 0;
+	p->count = p->nfailed = p->nwaiting = 0;
 }

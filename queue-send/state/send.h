@@ -104,12 +104,12 @@ struct marks_sync {
 RB_HEAD(removal_tree, removal);
 
 struct removals {
-	uint32_t limit;            /* as many hold new messages back */
-	uint32_t count;            /* all of them */
-	uint32_t tasks;            /* of these: with the threads */
-	uint32_t nfailed;          /* of these: tried again */
-	struct removal_tree tree;  /* all of them */
-	struct sync_tasks waiting; /* for a thread */
+	uint32_t limit;           /* as many hold new messages back */
+	uint32_t count;           /* all of them */
+	uint32_t nwaiting;        /* of these: not begun */
+	uint32_t nfailed;         /* of these: to be tried again */
+	struct removal_tree tree; /* all of them */
+	struct sync_tasks waiting;
 	struct sync_tasks failed;
 	usec_t again_at;   /* when to try those */
 	usec_t since;      /* of the first that waits */

@@ -309,33 +309,6 @@ Test(removal_thread, D40_nothing_waits_for_a_disk_that_removes_slowly)
 	world_is_empty(&w);
 }
 
-/* As many as are under way at once end together, and a question takes them
- * before the loop hears of them.
- * mutation: queue-send/message/removal.c: removal_is_under_way() wakes nobody.
- */
-Test(removal_thread, D40_those_that_wait_begin_whoever_takes_what_has_ended)
-{
-	struct pollfd p = { .fd = executor_fd(w.s.disk.executor, DISK_REMOVE),
-		.events = POLLIN };
-	uint64_t last = 0;
-	uint32_t i, n;
-
-	do
-		last = leave_one(AGENT_SENT);
-	while (w.s.removals.tasks == w.s.removals.count);
-	n = w.s.removals.tasks;
-	for (i = 0; i < n; i++)
-		cr_assert_eq(write(gate[1], "", 1), 1);
-	while (w.s.removals.tasks > 0) {
-		cr_assert_eq(poll(&p, 1, 120000), 1);
-		cr_assert(removal_is_under_way(&w.s, last));
-	}
-	world_run(&w);
-	cr_expect_eq(w.s.removals.tasks, 1);
-	await_all();
-	world_is_empty(&w);
-}
-
 /* mutation: queue-send/message/active.c: choose() asks for no limit. */
 Test(removal_thread, D40_too_many_hold_new_messages_back)
 {
