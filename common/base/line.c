@@ -112,7 +112,7 @@ line_word_end(char *p, bool *ret_open)
 {
 	bool quoted = false;
 
-	for (; *p != '\0' && (quoted || !is_blank(*p)); p++) {
+	for (; *p != '\0' && (quoted || !text_is_blank(*p)); p++) {
 		if (*p == '"')
 			quoted = !quoted;
 		else if (quoted && *p == '\\' && p[1] != '\0')
