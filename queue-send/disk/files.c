@@ -87,76 +87,57 @@ disk_count_error(struct send *s, enum health_write kind, int error)
 }
 
 static void
-say_failed(struct send *s, const char *id, const char *what, int error)
+say_failed(
+    struct send *s, const struct queue_id *id, const char *what, int error)
 {
+	char text[QUEUE_ID_SIZE];
+
+	queue_id_format(id, text);
 	s->pub.changed = true;
 	if (log_due(s->now, USEC_PER_SEC, &s->said_io))
-		log_message(LOG_ERROR_L, "disk", id, "cannot %s: %s", what,
+		log_message(LOG_ERROR_L, "disk", text, "cannot %s: %s", what,
 		    strerror(-error));
-}
-
-static void
-failed(struct send *s, const char *id, const char *what, enum health_write kind,
-    int error)
-{
-	say_failed(s, id, what, error);
-	disk_count_error(s, kind, error);
 }
 
 void
 disk_mark_failed(
     struct send *s, const struct message *m, const char *what, int error)
 {
-	char id[QUEUE_ID_SIZE];
-
-	message_id(m, id);
-	failed(s, id, what, HEALTH_MARK, error);
+	disk_write_failed_again(s, m, what, error);
+	disk_count_error(s, HEALTH_MARK, error);
 }
 
 void
 disk_write_failed(
     struct send *s, const struct message *m, const char *what, int error)
 {
-	char id[QUEUE_ID_SIZE];
-
-	message_id(m, id);
-	failed(s, id, what, HEALTH_OTHER, error);
+	disk_write_failed_again(s, m, what, error);
+	disk_count_error(s, HEALTH_OTHER, error);
 }
 
 void
 disk_write_failed_again(
     struct send *s, const struct message *m, const char *what, int error)
 {
-	char id[QUEUE_ID_SIZE];
+	const struct queue_id id = message_queue_id(m);
 
-	message_id(m, id);
-	say_failed(s, id, what, error);
-}
-
-static void
-failed_or_short(struct send *s, const char *id, const char *what, int error)
-{
-	say_failed(s, id, what, error);
-	if (!disk_is_shortage(error))
-		disk_count_error(s, HEALTH_OTHER, error);
+	say_failed(s, &id, what, error);
 }
 
 void
 disk_removal_failed(struct send *s, const struct queue_id *id, int error)
 {
-	char text[QUEUE_ID_SIZE];
-
-	queue_id_format(id, text);
-	failed_or_short(s, text, "remove what was delivered", error);
+	say_failed(s, id, "remove what was delivered", error);
+	if (!disk_is_shortage(error))
+		disk_count_error(s, HEALTH_OTHER, error);
 }
 
 void
 disk_note_failed(struct send *s, const struct message *m, int error)
 {
-	char id[QUEUE_ID_SIZE];
-
-	message_id(m, id);
-	failed_or_short(s, id, "write the note of a rule", error);
+	disk_write_failed_again(s, m, "write the note of a rule", error);
+	if (!disk_is_shortage(error))
+		disk_count_error(s, HEALTH_OTHER, error);
 }
 
 /* ---- reasons ---- */

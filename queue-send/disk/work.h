@@ -1,6 +1,14 @@
 /* queue-send/disk/work.h - the kinds of work that wait for the disk
  * (daemon/executor.h; docs/QUEUE.md, "Threads").
  *
+ * What is done with one message is done in this order. The table of steps
+ * (state/steps.h) and messages_put() see to it.
+ *
+ *	read, record    while it is STATE_ACTIVE, STATE_READING or
+ *STATE_FETCHING; it is STATE_FINISHED when all is recorded sync            the
+ *marks, before a move that a power cut may keep report          the failures,
+ *before they are removed or the file moves move or remove  the last one
+ *
  * A task's ended() gets the struct send. */
 #ifndef QUEUE_SEND_DISK_WORK_H
 #define QUEUE_SEND_DISK_WORK_H

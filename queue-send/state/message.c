@@ -288,7 +288,8 @@ say_fault(struct messages *ms, const struct message *m, enum message_state to)
 void
 messages_put(struct messages *ms, struct message *m, enum message_state state)
 {
-	if (!message_may_step((enum message_state)m->state, state))
+	if (!message_may_step((enum message_state)m->state, state) ||
+	    (state == STATE_FINISHED && m->nunrecorded > 0))
 		say_fault(ms, m, state);
 	TAILQ_REMOVE(&ms->list[m->state], m, on);
 	ms->count[m->state]--;

@@ -182,8 +182,9 @@ struct message *messages_after(struct messages *ms, uint64_t inode);
 /* Free it, while nothing of it runs. The file is not touched. */
 void messages_drop(struct messages *ms, struct message *m);
 /* The message has that state from now on, and is the last of its list. A step
- * that is not in the table of steps.c is a fault of the program: it is counted,
- * the first one is logged, and the step is taken. */
+ * that is not in the table of steps.c is a fault of the program, and so is the
+ * end of a message with results that are not recorded: it is counted, the first
+ * one is logged, and the step is taken. */
 void
 messages_put(struct messages *ms, struct message *m, enum message_state state);
 struct message *messages_first(struct messages *ms, enum message_state state);

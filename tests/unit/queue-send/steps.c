@@ -36,6 +36,7 @@ be(enum message_state state)
 static void
 end(void)
 {
+	m->nunrecorded = 0;
 	be(STATE_OFFERED_INCOMING);
 	messages_drop(&ms, m);
 }
@@ -90,6 +91,38 @@ Test(steps, each_of_the_table_and_no_other)
 			cr_expect_eq(ms.count[to], 1);
 		}
 	cr_expect_gt(faults, 100);
+}
+
+/* A mark comes before the sync, the report, the move and the removal.
+ * mutation: queue-send/state/message.c: messages_put() does not ask for
+ * results.
+ */
+Test(steps, nothing_is_finished_before_its_results_are_recorded)
+{
+	be(STATE_ACTIVE);
+	m->nunrecorded = 1;
+	messages_put(&ms, m, STATE_FINISHED);
+	cr_expect_eq(ms.faults, 1);
+	m->nunrecorded = 0;
+	messages_put(&ms, m, STATE_LEAVING);
+	cr_expect_eq(ms.faults, 1);
+}
+
+/* A sync and a report come before the move, and nothing behind it.
+ * mutation: queue-send/state/steps.c: a message may leave from STATE_ACTIVE. */
+Test(steps, a_message_leaves_from_one_state)
+{
+	enum message_state from;
+
+	for (from = STATE_OFFERED_INCOMING; from < NSTATES; from++) {
+		cr_expect_eq(message_may_step(from, STATE_LEAVING),
+		    from == STATE_FINISHED || from == STATE_LEAVING, "%s",
+		    message_state_names[from]);
+		cr_expect_eq(message_may_step(STATE_LEAVING, from),
+		    from == STATE_FINISHED || from == STATE_STUCK ||
+			from == STATE_LEAVING,
+		    "%s", message_state_names[from]);
+	}
 }
 
 /* Each state has a name and a way in and out. */
