@@ -56,30 +56,30 @@ publish_requests_linked(void *send, int fd)
 	return 0;
 }
 
+/* All process limits together are far below INT32_MAX. */
 static void
 fill_load(const struct send *s, struct queue_page *page)
 {
 	const struct conf_transport *t = s->conf->transports;
-	int64_t used[2] = { 0 }, limit[2] = { 0 }, busiest = 0;
+	int32_t used[2] = { 0 }, limit[2] = { 0 }, busiest = 0;
 	uint32_t i;
 
 	for (i = 0; i < s->conf->ntransports; i++, t++) {
-		const int64_t running = sched_transport_running(s->sched, i);
+		const int32_t running =
+		    (int32_t)sched_transport_running(s->sched, i);
+		const int32_t most = (int32_t)t->sched.process_limit;
 		int local = agent_kinds[t->kind].program == AGENT_PROGRAM_LOCAL;
 
 		used[local] += running;
-		limit[local] += t->sched.process_limit;
-		if (running * 100 / t->sched.process_limit > busiest)
-			busiest = running * 100 / t->sched.process_limit;
+		limit[local] += most;
+		if (running * 100 / most > busiest)
+			busiest = running * 100 / most;
 	}
-	for (i = 0; i < 2; i++)
-		limit[i] = limit[i] > INT32_MAX ? INT32_MAX : limit[i];
-	page->local_used = (int32_t)used[1];
-	page->remote_used = (int32_t)used[0];
-	page->local_limit = (int32_t)limit[1];
-	page->remote_limit = (int32_t)limit[0];
-	page->busiest_pct =
-	    (int32_t)(busiest > INT32_MAX ? INT32_MAX : busiest);
+	page->local_used = used[1];
+	page->remote_used = used[0];
+	page->local_limit = limit[1];
+	page->remote_limit = limit[0];
+	page->busiest_pct = busiest;
 }
 
 static void

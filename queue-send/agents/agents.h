@@ -3,8 +3,7 @@
  *	links.c         frames in, agents that come and go, or die of a message
  *	offers.c        todo-proc offers messages, and is asked for them
  *	dispatch.c      entries are selected and given to agents
- *	delivery.c      an entry at an agent
- *	replies.c       RESULT and DONE of an agent
+ *	delivery.c      an entry at an agent; its RESULT and DONE
  *	kept.c          connections that are open between two deliveries
  */
 #ifndef QUEUE_SEND_AGENTS_AGENTS_H
@@ -97,8 +96,6 @@ void delivery_move(struct send *s, struct delivery *d, const char *destination);
  * no delivery starts whose marks cannot be written. The agent gets the content
  * in the frame, or a descriptor of its own, read-only. */
 usec_t dispatch_work(struct send *s);
-
-/* ---- replies.c ---- */
 
 /* Frames of an agent: -EBADMSG when it breaks the protocol. */
 int replies_on_result(

@@ -2,10 +2,10 @@
  * of the active queue that each destination may have (docs/QUEUE.md, "Shares").
  *
  *	backlog.c  one destination: how many active messages it holds, and its
- *	           deferred messages that are parked until it holds fewer
+ *	           deferred messages that are parked until it holds fewer; the
+ *	           destinations that a message with several still has
  *	share.c    parks messages of a destination that has its share, and takes
  *	           them up again
- *	claims.c   the destinations that a message with several still has
  *	deferred.c the files in deferred/, and the walks that are wanted
  *
  * Soft: a backlog that cannot be had for want of memory bounds nothing; a
@@ -67,8 +67,6 @@ void
 backlog_each(struct send *s, void (*visit)(struct send *s, struct backlog *b));
 /* With nothing that refers to it but deferred messages. */
 void backlog_free(struct send *s, struct backlog *b);
-/* By destination, in any generation, as strcmp(). */
-int backlog_compare(const struct backlog *a, const struct backlog *b);
 
 /* Is it of another routing table? */
 bool backlog_is_stale(const struct send *s, const struct backlog *b);
@@ -131,7 +129,7 @@ void share_changed(struct send *s, struct backlog *b);
 void share_all_changed(struct send *s);
 struct backlog *share_backlog_of(const struct due *d);
 
-/* ---- claims.c ----
+/* ---- claims ----
  *
  * A message with several destinations has a claim for each that recipients in
  * memory are for; one with a single destination, which todo-proc named, has

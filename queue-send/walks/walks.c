@@ -328,8 +328,7 @@ found_one(struct send *s, enum walk_kind kind, int error,
 	if (error < 0 || item->file.inode == 0)
 		return;
 	s->walks[kind].found++;
-	if (kinds[kind].found != NULL)
-		kinds[kind].found(s, item);
+	kinds[kind].found(s, item);
 }
 
 /* A part of the walk. */

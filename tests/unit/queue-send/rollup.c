@@ -214,7 +214,7 @@ Test(rollup, N27_a_message_that_is_on_its_way_out_goes)
 	cr_expect_eq(world_where(&w, inode), SPOOL_HOLD);
 }
 
-/* mutation: replies.c, may_move() is always true. */
+/* mutation: queue-send/agents/delivery.c: may_move() is always true. */
 Test(rollup, I18_answers_that_are_none_close_the_link)
 {
 	static const struct {
