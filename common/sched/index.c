@@ -75,7 +75,7 @@ better_until(const struct job *a, const struct job *b)
 		return FOREVER;
 	after = apart * a->indexed.total /
 	    (double)(a->indexed.total - b->indexed.total) * (1 - 1e-12);
-	return after > FOREVER / 2 ? FOREVER : zero_of(a) + (usec_t)after - 1;
+	return after > 1e18 ? FOREVER : zero_of(a) + (usec_t)after - 1;
 }
 
 /* ---- the best job of a part of a tree ---- */
