@@ -62,7 +62,6 @@ struct role {
 			   * linked to it alone */
 	bool stops_last;  /* asked to end when its leader has ended, so that the
 			   * leader hears of what it delivers */
-	bool beats; /* a beat in a page says that it lives, as PONG does */
 	/* Many wake it with little each: one that does so is not put aside for
 	 * it (SCHED_BATCH), and it does more with each wake-up. */
 	bool batch;
@@ -153,8 +152,6 @@ struct child_events {
 	void (*stuck)(struct child *c);
 	/* The child owes an answer, and may sleep in the kernel. */
 	void (*slow)(struct child *c);
-	/* True: *ret_beat is the last beat in the page of the child. */
-	bool (*page_beat)(const struct child *c, int64_t *ret_beat);
 	void (*changed)(struct group *g);
 	/* No process of g->generation is left; the next one begins. */
 	void (*over)(struct group *g);
@@ -190,16 +187,15 @@ void channel_tick(struct child *c);
 void channel_finish(struct child *c);
 
 /* ---- heartbeat.c ----
- * Signs of life are answers to PING, and beats of a page. They are counted in
- * ticks of ours, so that what stops all of us at once, or us alone, is not
- * taken for a child that hangs. */
+ * Signs of life are answers to PING. They are counted in ticks of ours, so that
+ * what stops all of us at once, or us alone, is not taken for a child that
+ * hangs. */
 struct heartbeat {
 	uint32_t serial; /* of the last PING */
 	unsigned quiet;  /* ticks since the last sign */
 	unsigned asked;  /* ticks since the PING that has no answer, 0: none */
-	int64_t page_beat; /* as it was read last */
-	bool roused;       /* the child was stopped, and was told to go on */
-	bool told;         /* a sleep in the kernel was logged */
+	bool roused;     /* the child was stopped, and was told to go on */
+	bool told;       /* a sleep in the kernel was logged */
 };
 enum heartbeat_verdict {
 	HEARTBEAT_FINE,

@@ -12,15 +12,12 @@
 #include "ipc/msg.h"
 #include "log/log.h"
 
-#define ASK_EVERY  5 /* ticks without a sign */
-/* queue-send publishes every 5 s when it has nothing to do; not to ask it as
- * well saves a wake-up. */
-#define PAGE_GRACE 2
+#define ASK_EVERY 5 /* ticks without a sign */
 /* Ticks without an answer after which a process that sleeps in the kernel makes
  * its disk suspect. */
-#define SLOW       2
+#define SLOW      2
 /* Ticks without an answer after which people are told. */
-#define SILENT     4
+#define SILENT    4
 
 void
 heartbeat_init(struct child *c)
@@ -61,20 +58,6 @@ heartbeat_pong(struct child *c, uint32_t serial)
 {
 	if (c->heartbeat.asked > 0 && serial == c->heartbeat.serial)
 		is_alive(c);
-}
-
-static bool
-has_page_beaten(struct child *c)
-{
-	int64_t beat;
-
-	const struct child_events *events = c->group->events;
-
-	if (!c->role->beats || events->page_beat == NULL ||
-	    !events->page_beat(c, &beat) || beat == c->heartbeat.page_beat)
-		return false;
-	c->heartbeat.page_beat = beat;
-	return true;
 }
 
 /* The answer is read with the next tick, so that it wakes nobody. */
@@ -176,19 +159,12 @@ enum heartbeat_verdict
 heartbeat_tick(struct child *c)
 {
 	struct heartbeat *h = &c->heartbeat;
-	unsigned wait = ask_ticks(c);
 
 	if (c->proc.state != PROC_UP)
 		return HEARTBEAT_FINE;
-	if (has_page_beaten(c)) {
-		is_alive(c);
-		return HEARTBEAT_FINE;
-	}
 	h->quiet++;
-	if (h->page_beat != 0)
-		wait += PAGE_GRACE;
 	if (h->asked == 0) {
-		if (h->quiet >= wait && c->channel.wire != NULL)
+		if (h->quiet >= ask_ticks(c) && c->channel.wire != NULL)
 			ask(c);
 		return HEARTBEAT_FINE;
 	}

@@ -11,7 +11,6 @@ static const struct role roles[] = {
 	    .user = DAEMON_AS_ROOT,
 	    .objects = OBJECT(PAGE) | OBJECT(REPORTS) | OBJECT(SITES),
 	    .leads = true,
-	    .beats = true,
 	    .batch = true,
 	},
 	{

@@ -75,12 +75,6 @@ on_slow(struct child *c)
 	queue_suspect(queue_of(c), clock_mono());
 }
 
-static bool
-page_beat(const struct child *c, int64_t *ret_beat)
-{
-	return objects_beat(queue_of(c), c->process.pid, ret_beat);
-}
-
 static void
 on_changed(struct group *g)
 {
@@ -101,7 +95,6 @@ const struct child_events queue_child_events = {
 	.ended = on_ended,
 	.stuck = sites_child_stuck,
 	.slow = on_slow,
-	.page_beat = page_beat,
 	.changed = on_changed,
 	.over = on_over,
 	.frames = { frames, ARRAY_LEN(frames) },

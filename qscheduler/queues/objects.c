@@ -54,20 +54,6 @@ objects_show_shut(struct queue *q, bool shut)
 	(void)!pwrite(q->page_fd, &flag, sizeof(flag), at);
 }
 
-bool
-objects_beat(const struct queue *q, pid_t pid, int64_t *ret_beat)
-{
-	struct page_head head;
-
-	if (q->page_fd < 0 ||
-	    pread(q->page_fd, &head, sizeof(head),
-		offsetof(struct queue_page, head)) != sizeof(head) ||
-	    head.pid != (uint32_t)pid)
-		return false;
-	*ret_beat = head.beat_mono;
-	return true;
-}
-
 static int
 page_open(struct queue *q)
 {

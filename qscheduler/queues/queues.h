@@ -269,9 +269,6 @@ void objects_open(struct queue *q);
  * others can make the segment shrink. */
 void objects_show_shut(struct queue *q, bool shut);
 void objects_close(struct queue *q);
-/* True: *ret_beat is the last beat of this process in the page. Read, never
- * mapped, for the same reason. */
-bool objects_beat(const struct queue *q, pid_t pid, int64_t *ret_beat);
 /* A page that was taken away, cut off or written over is made again. */
 void objects_tick(struct queue *q);
 /* An object that is missing or was unlinked is made again, and linked. */
