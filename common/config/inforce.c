@@ -18,16 +18,9 @@
 static bool
 take_base(const char *value, struct buf *ret_base)
 {
-	const struct param *p = param_find("queue_base");
-	struct conf conf = { 0 };
 	struct buf why = { 0 };
-	bool good = param_set(p, &conf, value, &why) == 0;
+	const bool good = param_check("queue_base", value, ret_base, &why) == 0;
 
-	if (good) {
-		buf_reset(ret_base);
-		good = buf_add_str(ret_base, conf.queue_base) == 0;
-	}
-	param_free(p, &conf);
 	buf_done(&why);
 	return good;
 }

@@ -18,19 +18,14 @@ static int
 take(const char *where, const char *value, struct buf *ret_instance,
     struct buf *error)
 {
-	const struct param *p = param_find("instance");
 	struct buf why = { 0 };
-	struct conf conf = { 0 };
-	int r = param_set(p, &conf, value, &why);
+	int r = param_check("instance", value, ret_instance, &why);
 
-	if (r == 0)
-		r = put(ret_instance, conf.instance);
-	else if (r == -EINVAL &&
+	if (r == -EINVAL &&
 	    (buf_printf(error, "%s ", where) < 0 ||
 		text_quote(error, value) < 0 ||
 		buf_printf(error, ": %s", buf_str(&why)) < 0))
 		r = -ENOMEM;
-	param_free(p, &conf);
 	buf_done(&why);
 	return r;
 }

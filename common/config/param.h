@@ -82,6 +82,10 @@ int param_set(
     const struct param *p, void *base, const char *value, struct buf *why);
 int param_format(const struct param *p, const void *base, struct buf *out);
 void param_free(const struct param *p, void *base);
+/* A value alone, of a parameter that is no list of transports: *ret_text is
+ * replaced. */
+int param_check(
+    const char *name, const char *value, struct buf *ret_text, struct buf *why);
 /* "NUMBER", "TIME", … for the manual. */
 const char *param_type_word(enum param_type type);
 

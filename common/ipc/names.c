@@ -2,35 +2,36 @@
 
 #include <stdio.h>
 
-static const char *
-dot(const char *instance)
+static void
+name_of(const char *instance, const char *object, char out[IPC_NAME_MAX])
 {
-	return instance[0] == '\0' ? "" : ".";
+	snprintf(out, IPC_NAME_MAX, "/%s%s%s", instance,
+	    instance[0] == '\0' ? "" : ".", object);
 }
 
 void
 ipc_name_scheduler(const char *instance, char out[IPC_NAME_MAX])
 {
-	snprintf(out, IPC_NAME_MAX, "/%s%sqscheduler", instance, dot(instance));
+	name_of(instance, "qscheduler", out);
 }
 
 void
 ipc_name_sites(const char *instance, char out[IPC_NAME_MAX])
 {
-	snprintf(out, IPC_NAME_MAX, "/%s%sqscheduler.sites", instance,
-	    dot(instance));
+	name_of(instance, "qscheduler.sites", out);
 }
 
 void
 ipc_name_ask(const char *instance, char out[IPC_NAME_MAX])
 {
-	snprintf(
-	    out, IPC_NAME_MAX, "/%s%sqscheduler.ask", instance, dot(instance));
+	name_of(instance, "qscheduler.ask", out);
 }
 
 void
 ipc_name_queue(const char *instance, uint32_t queue, char out[IPC_NAME_MAX])
 {
-	snprintf(
-	    out, IPC_NAME_MAX, "/%s%squeue%u", instance, dot(instance), queue);
+	char object[16];
+
+	snprintf(object, sizeof(object), "queue%u", queue);
+	name_of(instance, object, out);
 }

@@ -21,8 +21,8 @@
 #define LOCK_WAIT  (2 * USEC_PER_SEC)
 #define PROBE_NAME "probe" /* in lock/ of a queue */
 
-static int
-fail(struct buf *ret_error, int r, const char *path, const char *what)
+int
+base_fail(struct buf *ret_error, int r, const char *path, const char *what)
 {
 	(void)buf_printf(
 	    ret_error, "%s: %s", path, what != NULL ? what : strerror(-r));
@@ -87,7 +87,7 @@ take_lock(struct base *b, struct buf *ret_error)
 	if (pid > 0)
 		snprintf(who, sizeof(who),
 		    "another qscheduler runs on it, pid %d", pid);
-	return fail(ret_error, r, b->path, r == -EBUSY ? who : NULL);
+	return base_fail(ret_error, r, b->path, r == -EBUSY ? who : NULL);
 }
 
 int
@@ -105,14 +105,14 @@ base_open(struct base *b, const char *path, const struct daemon_users *users,
 	if (b->fd < 0)
 		return b->fd;
 	b->path = strdup(path);
-	r = b->path == NULL ? fail(ret_error, -ENOMEM, path, NULL)
+	r = b->path == NULL ? base_fail(ret_error, -ENOMEM, path, NULL)
 			    : take_lock(b, ret_error);
 	if (r == 0 && (r = spool_make_users(b->fd, &b->owner)) < 0)
-		r = fail(ret_error, r, b->path, NULL);
+		r = base_fail(ret_error, r, b->path, NULL);
 	if (r == 0 && (r = spool_make_mailbox(b->fd, &b->owner)) < 0)
-		r = fail(ret_error, r, b->path, NULL);
+		r = base_fail(ret_error, r, b->path, NULL);
 	if (r == 0 && (r = spool_make_rules(b->fd, &b->owner)) < 0)
-		r = fail(ret_error, r, b->path, NULL);
+		r = base_fail(ret_error, r, b->path, NULL);
 	if (r == 0)
 		r = base_read_list(b, ret_error);
 	if (r < 0)

@@ -31,6 +31,8 @@ struct base {
 int base_open(struct base *b, const char *path,
     const struct daemon_users *users, struct buf *ret_error);
 void base_close(struct base *b);
+/* Adds "PATH: what", what NULL: the words of r; r. */
+int base_fail(struct buf *ret_error, int r, const char *path, const char *what);
 /* place.c: opens the directory QUEUE_BASE, or makes it if its parent is there.
  * The descriptor, or -errno with words. private: of a user's own instance. */
 int base_place_open(const char *path, bool private, struct buf *ret_error);

@@ -12,14 +12,6 @@
 
 #include "base/io.h"
 
-static int
-place_fail(struct buf *ret_error, int r, const char *path, const char *what)
-{
-	(void)buf_printf(
-	    ret_error, "%s: %s", path, what != NULL ? what : strerror(-r));
-	return r;
-}
-
 /* A user who may rename it can put another one in its place. */
 static int
 place_check_above(const char *path, struct buf *ret_error)
@@ -29,13 +21,13 @@ place_check_above(const char *path, struct buf *ret_error)
 	int r = 0;
 
 	if (copy == NULL)
-		return place_fail(ret_error, -ENOMEM, path, NULL);
+		return base_fail(ret_error, -ENOMEM, path, NULL);
 	if (stat(dirname(copy), &st) < 0)
-		r = place_fail(ret_error, -errno, path,
+		r = base_fail(ret_error, -errno, path,
 		    errno == ENOENT ? "the directory above does not exist"
 				    : NULL);
 	else if ((st.st_mode & S_IWOTH) != 0 && (st.st_mode & S_ISVTX) == 0)
-		r = place_fail(ret_error, -EPERM, path,
+		r = base_fail(ret_error, -EPERM, path,
 		    "the directory above is writable by everybody");
 	free(copy);
 	return r;
@@ -45,10 +37,10 @@ static int
 place_check(const struct stat *st, const char *path, struct buf *ret_error)
 {
 	if (st->st_uid != geteuid())
-		return place_fail(
+		return base_fail(
 		    ret_error, -EPERM, path, "belongs to another user");
 	if ((st->st_mode & (S_IWGRP | S_IWOTH)) != 0)
-		return place_fail(ret_error, -EPERM, path,
+		return base_fail(ret_error, -EPERM, path,
 		    "is writable by others than its owner");
 	return 0;
 }
@@ -57,7 +49,7 @@ static int
 place_begin(const char *path, struct buf *ret_error)
 {
 	if (path[0] != '/')
-		return place_fail(ret_error, -EINVAL, path,
+		return base_fail(ret_error, -EINVAL, path,
 		    "queue_base must be an absolute path");
 	return place_check_above(path, ret_error);
 }
@@ -69,11 +61,11 @@ place_open_there(const char *path, struct buf *ret_error)
 	struct stat st;
 
 	if (fd < 0)
-		return place_fail(ret_error, -errno, path,
+		return base_fail(ret_error, -errno, path,
 		    errno == ENOTDIR || errno == ELOOP
 			? "must be a directory, and not a link"
 			: NULL);
-	r = fstat(fd, &st) < 0 ? place_fail(ret_error, -errno, path, NULL)
+	r = fstat(fd, &st) < 0 ? base_fail(ret_error, -errno, path, NULL)
 			       : place_check(&st, path, ret_error);
 	if (r == 0)
 		return fd;
@@ -92,11 +84,11 @@ base_place_open(const char *path, bool private, struct buf *ret_error)
 		return r;
 	made = mkdir(path, mode) == 0;
 	if (!made && errno != EEXIST)
-		return place_fail(ret_error, -errno, path, NULL);
+		return base_fail(ret_error, -errno, path, NULL);
 	fd = place_open_there(path, ret_error);
 	if (fd < 0 || !made || fchmod(fd, mode) == 0) /* past our umask */
 		return fd;
-	r = place_fail(ret_error, -errno, path, NULL);
+	r = base_fail(ret_error, -errno, path, NULL);
 	io_close(&fd);
 	return r;
 }
@@ -109,7 +101,7 @@ place_judge_absent(const char *path, struct buf *ret_error)
 	int r = 0;
 
 	if (copy == NULL)
-		return place_fail(ret_error, -ENOMEM, path, NULL);
+		return base_fail(ret_error, -ENOMEM, path, NULL);
 	if (faccessat(AT_FDCWD, dirname(copy), W_OK | X_OK, AT_EACCESS) < 0) {
 		r = -errno;
 		(void)buf_printf(ret_error,
