@@ -100,18 +100,11 @@ ask_reload(
 	const uint32_t nonce = arc4random();
 	const struct msg request = { .type = MSG_REREAD,
 		.u.REREAD = { (uint32_t)getpid(), nonce, 0 } };
-	struct sched_page page;
-	int r = sched_page_read(conf->instance, &page);
 
-	/* A page outlives a supervisor that was killed. */
-	if (r == 0 &&
-	    page_start_ticks((pid_t)page.head.pid) != page.head.start_ticks)
-		return -ENOENT;
-	/* There is none where /dev/shm is full: the socket tells. */
-	if (r < 0 && r != -EAGAIN && r != -ENOENT)
-		return r;
-	return ask_request(conf->instance, conf->queue_base, &request, nonce,
-	    RELOAD_LIMIT, ret_code, answer);
+	return ask_request(
+	    &(struct ask_question){ conf->instance, conf->queue_base, &request,
+		nonce, false, RELOAD_LIMIT },
+	    ret_code, answer);
 }
 
 static int

@@ -53,9 +53,9 @@ static const struct failure {
 	{ -EPERM, EX_NOPERM, "the shared memory belongs to another user" },
 	{ -ETIMEDOUT, EX_TEMPFAIL,
 	    "the supervisor does not answer: nothing is done" },
-	{ -EAGAIN, EX_TEMPFAIL, "the queue of requests is full" },
+	{ -EAGAIN, EX_TEMPFAIL, "the supervisor takes no requests now" },
 	{ -ENOMSG, EX_TEMPFAIL,
-	    "the supervisor has neither socket nor message queue now" },
+	    "the supervisor has no socket for requests now" },
 };
 
 /* "queue 3: "; nothing for 0, which is none. */
@@ -243,9 +243,9 @@ enum mode {
 };
 
 /* One request, or only its judgement: an exit code. *ret_answered is false when
- * the supervisor did not answer. The page is read first: a message queue
- * outlives a killed supervisor, and no answer would come. Without a page, as on
- * a full /dev/shm, the socket shows whether the supervisor is there. */
+ * the supervisor did not answer. The page tells of a supervisor that has hung
+ * for long. Without a page, as on a full /dev/shm, the socket shows whether the
+ * supervisor is there. */
 static int
 ask(const struct options *o, const struct target *to, int32_t queue,
     enum mode mode, bool *ret_answered)
@@ -258,9 +258,11 @@ ask(const struct options *o, const struct target *to, int32_t queue,
 
 	requests[o->command].fill(o, who, &request);
 	if (r == 0 || r == -EAGAIN || r == -ENOENT)
-		r = (mode == MODE_JUDGE ? ask_judge : ask_request)(to->instance,
-		    to->base, &request, who.nonce,
-		    o->command == COMMAND_RELOAD ? RELOAD_LIMIT : ANSWER_LIMIT,
+		r = ask_request(
+		    &(struct ask_question){ to->instance, to->base, &request,
+			who.nonce, mode == MODE_JUDGE,
+			o->command == COMMAND_RELOAD ? RELOAD_LIMIT
+						     : ANSWER_LIMIT },
 		    &code, answer);
 	if (r == -ENOENT && page.head.pid != 0)
 		r = -ENOMSG; /* the page was there a moment ago */

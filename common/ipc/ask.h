@@ -2,11 +2,9 @@
  * reports.
  *
  * A request is a frame of ipc/msg.h, link ASK. It comes by the socket, with
- * pid and user of its sender by the word of the kernel, or by the message
- * queue, as earlier commands send it; there a 16-byte record is a load report.
- * The supervisor answers in its page (struct sched_answer), found by pid and
- * nonce, and to the socket that the request came from. A new request is a row
- * of msg.def, and then one of qscheduler/supervisor/requests.c.
+ * pid and user of its sender by the word of the kernel. The supervisor answers
+ * to the socket that the request came from. A new request is a row of msg.def,
+ * and then one of qscheduler/supervisor/requests.c.
  */
 #ifndef IPC_ASK_H
 #define IPC_ASK_H
@@ -18,8 +16,8 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
-#define ASK_MESSAGE_SIZE 256 /* of a record of /qscheduler */
-#define ASK_DEPTH        64  /* records that wait; no more answers are needed */
+#define ASK_MESSAGE_SIZE 256 /* bytes of a request at most */
+#define ASK_DEPTH        64  /* load reports that wait */
 
 /* The limits of a request; commands refuse the same at once. */
 #define ASK_LIMIT_MAX    1000000           /* of a ratio of SET_LOAD */
@@ -40,48 +38,48 @@ _Static_assert(sizeof(struct load_report) == 16, "16-byte load report");
  * queue-send may not open the queue. */
 int load_report_put(mqd_t mq, const struct load_report *report);
 
-/* For commands: send, then wait for the answer, which comes to the socket of
- * the request or stands in the page, at most for `limit`. base: QUEUE_BASE,
- * where the socket is when /dev/shm is full; NULL: not known. The request
- * carries its own pid and nonce. 0: answered, *ret_code is 0 or -errno with the
- * text of the supervisor; -ETIMEDOUT: no answer, and the request will not be
- * done; -ENOENT, -EACCES: no such instance, no permission; -EAGAIN: the message
- * queue stayed full; -EMSGSIZE: longer than its records. */
-int
-ask_request(const char *instance, const char *base, const struct msg *request,
-    uint32_t nonce, usec_t limit, int *ret_code, char text[SCHED_ANSWER_SIZE]);
-/* The same, but the request is only judged: *ret_code and the text say whether
- * it would be carried out. */
-int ask_judge(const char *instance, const char *base, const struct msg *request,
-    uint32_t nonce, usec_t limit, int *ret_code, char text[SCHED_ANSWER_SIZE]);
-/* Supervisor: puts the answer to pid and nonce into the page, over the oldest
- * answer; between page_write_begin() and page_write_end(). */
-void ask_answer(struct sched_page *page, uint32_t pid, uint32_t nonce, int code,
-    const char *text);
+struct sched_answer {
+	uint32_t pid;   /* of the sender, as in the request */
+	uint32_t nonce; /* of the request */
+	int32_t code;   /* 0 or -errno */
+	char text[SCHED_ANSWER_SIZE];
+};
+
+/* For commands. */
+struct ask_question {
+	const char *instance;
+	const char *base; /* QUEUE_BASE, where the socket is when /dev/shm is
+			   * full; NULL: not known */
+	const struct msg *request; /* with its own pid and nonce */
+	uint32_t nonce;
+	bool judge;   /* only: would it be carried out? */
+	usec_t limit; /* of the wait for room, and for the answer */
+};
+/* Sends, then waits for the answer. 0: answered, *ret_code is 0 or -errno with
+ * the text of the supervisor; -ETIMEDOUT: no answer, and the request will not
+ * be done; -ENOENT, -EACCES: no such instance, no permission; -EAGAIN: the
+ * supervisor takes no request. */
+int ask_request(const struct ask_question *question, int *ret_code,
+    char text[SCHED_ANSWER_SIZE]);
 
 /* The socket of a command. */
 struct ask_address {
 	struct sockaddr_un name;
-	socklen_t len; /* 0: none, as of a request by the message queue */
+	socklen_t len; /* 0: none */
 };
 struct ask_source {
-	bool judge; /* the request is to be judged, and not carried out */
-	bool known; /* by the word of the kernel: */
-	uint32_t pid;
-	uid_t uid; /* the real one */
+	bool judge;   /* the request is to be judged, and not carried out */
+	uint32_t pid; /* by the word of the kernel, as uid is */
+	uid_t uid;    /* the real one */
 	struct ask_address address;
 };
 
-/* Supervisor: takes one record. 1: a report; 2: a request of link ASK (points
- * into data); 0: none; -EBADMSG: taken, to be counted; -ETIME: taken, and void,
- * since its sender no longer waits; -errno. */
+/* A request of link ASK that was taken; it points into data. */
 struct ask {
-	struct load_report report;
 	struct msg msg;
 	struct ask_source from;
 	char data[8192];
 };
-int ask_take(mqd_t mq, struct ask *ret_ask);
 
 /* ---- ask_socket.c: datagrams ----
  * The socket is /dev/shm/qscheduler.ask, or QUEUE_BASE/ask, where no user can
@@ -101,7 +99,9 @@ int ask_socket_open(
  * whose disk may hang, stays for the next supervisor. */
 void ask_socket_close(const char *instance, struct ask_socket *socket);
 bool ask_socket_is_there(const char *instance, const struct ask_socket *socket);
-/* ask_take() of the socket, where no reports come. */
+/* Supervisor: takes one datagram. 1: a request; 0: none; -EBADMSG: taken, to be
+ * counted; -ETIME: taken, and void, since its sender no longer waits; -errno.
+ */
 int ask_socket_take(int fd, struct ask *ret_ask);
 /* Supervisor: an answer to the sender of a request. Not heard by one that has
  * gone. */
@@ -111,8 +111,8 @@ void ask_socket_answer(
  * NULL. The kernel lets no other process send to *ret_fd. -ENOENT: there is
  * none, or nobody behind it; -EACCES. */
 int ask_socket_connect(const char *instance, const char *base, int *ret_fd);
-/* Of both ways: a request of so many bytes in ask->data. 2, or an error of
- * ask_take(). */
+/* A request of so many bytes in ask->data: ask_socket_take() without a socket.
+ */
 int ask_judge_frame(struct ask *ask, size_t len);
 
 #endif

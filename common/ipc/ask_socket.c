@@ -153,21 +153,19 @@ union control {
 	char space[CMSG_SPACE(sizeof(struct ucred))];
 };
 
-static void
+static int
 take_source(struct msghdr *h, struct ask_source *ret)
 {
 	struct cmsghdr *c = CMSG_FIRSTHDR(h);
 	struct ucred who;
 
-	*ret = (struct ask_source){ 0 };
 	if (c == NULL || c->cmsg_level != SOL_SOCKET ||
 	    c->cmsg_type != SCM_CREDENTIALS ||
 	    c->cmsg_len != CMSG_LEN(sizeof(who)))
-		return;
+		return -EBADMSG;
 	memcpy(&who, CMSG_DATA(c), sizeof(who));
-	ret->known = true;
-	ret->pid = (uint32_t)who.pid;
-	ret->uid = who.uid;
+	*ret = (struct ask_source){ .pid = (uint32_t)who.pid, .uid = who.uid };
+	return 0;
 }
 
 int
@@ -191,11 +189,11 @@ ask_socket_take(int fd, struct ask *ret_ask)
 	} while (n < 0 && errno == EINTR);
 	if (n < 0)
 		return errno == EAGAIN ? 0 : -errno;
-	take_source(&h, &ret_ask->from);
+	if (take_source(&h, &ret_ask->from) < 0 || n > ASK_MESSAGE_SIZE ||
+	    (h.msg_flags & MSG_TRUNC) != 0)
+		return -EBADMSG;
 	from.len = h.msg_namelen;
 	ret_ask->from.address = from;
-	if (n > ASK_MESSAGE_SIZE || (h.msg_flags & MSG_TRUNC) != 0)
-		return -EBADMSG;
 	return ask_judge_frame(ret_ask, (size_t)n);
 }
 

@@ -119,23 +119,6 @@ mq_same(const char *name, mqd_t mq)
 	return same;
 }
 
-int
-bell_ring(const char *instance, uint32_t queue, const struct bell *bell)
-{
-	char name[IPC_NAME_MAX];
-	mqd_t mq;
-	int r = 0;
-
-	ipc_name_queue(instance, queue, name);
-	mq = mq_open(name, O_WRONLY | O_NONBLOCK | O_CLOEXEC);
-	if (mq == (mqd_t)-1)
-		return -errno;
-	if (mq_send(mq, (const char *)bell, sizeof(*bell), 0) < 0)
-		r = -errno;
-	mq_close(mq);
-	return r;
-}
-
 /* The name of a queue that is replaced is unlinked. */
 static bool
 is_replaced(mqd_t mq)
@@ -198,11 +181,11 @@ bell_wait(const struct bell_rope *rope, usec_t limit, int stop_fd)
 }
 
 int
-bell_take(mqd_t mq, struct bell *ret_bell)
+mq_take(mqd_t mq, void *ret_record, size_t size)
 {
 	/* A time in the past: no wait even if the descriptor blocks. */
 	const struct timespec past = { 0 };
-	_Alignas(struct bell) char record[RECORD_BUFFER];
+	char record[RECORD_BUFFER];
 	ssize_t n;
 
 	do {
@@ -210,8 +193,24 @@ bell_take(mqd_t mq, struct bell *ret_bell)
 	} while (n < 0 && errno == EINTR);
 	if (n < 0)
 		return errno == EAGAIN || errno == ETIMEDOUT ? 0 : -errno;
-	if (n != sizeof(*ret_bell))
+	if ((size_t)n != size)
 		return -EBADMSG;
-	memcpy(ret_bell, record, sizeof(*ret_bell));
+	memcpy(ret_record, record, size);
 	return 1;
+}
+
+int
+bell_take(mqd_t mq, struct bell *ret_bell)
+{
+	return mq_take(mq, ret_bell, sizeof(*ret_bell));
+}
+
+int
+bell_ring(const char *instance, uint32_t queue, const struct bell *bell)
+{
+	struct bell_rope rope = { .mq = BELL_NO_MQ };
+	int r = bell_pull(&rope, instance, queue, bell, 0);
+
+	bell_let_go(&rope);
+	return r;
 }

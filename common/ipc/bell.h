@@ -59,6 +59,9 @@ int bell_pull(struct bell_rope *rope, const char *instance, uint32_t queue,
  * may be faster than the caller. */
 bool bell_wait(const struct bell_rope *rope, usec_t limit, int stop_fd);
 void bell_let_go(struct bell_rope *rope);
+/* One record of this size, without blocking: 1, 0 when there is none, -EBADMSG
+ * wrong length (taken, to be counted), -errno. */
+int mq_take(mqd_t mq, void *ret_record, size_t size);
 /* One record: 1, 0 when there is none, -EBADMSG wrong length (taken, to be
  * counted), -errno. The fields are not checked; the caller drops a record that
  * is out of range. */

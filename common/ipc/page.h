@@ -20,7 +20,6 @@
 #include <sys/types.h>
 
 #define PAGE_QUEUES_MAX    256
-#define PAGE_ANSWERS       64 /* as many requests can wait (ipc/ask.h) */
 /* The version of a page: an older page of a queue is read, too. */
 #define SCHED_PAGE_VERSION 3
 #define QUEUE_PAGE_VERSION 4
@@ -94,13 +93,6 @@ struct sched_row {
 	char reason[SCHED_REASON_SIZE]; /* why it is not open, or silent; "" */
 };
 
-struct sched_answer {
-	uint32_t pid;   /* of the sender */
-	uint32_t nonce; /* of the request */
-	int32_t code;   /* 0 or -errno */
-	char text[SCHED_ANSWER_SIZE];
-};
-
 /* shm /qscheduler */
 struct sched_page {
 	uint32_t qcount; /* queues in use */
@@ -109,9 +101,9 @@ struct sched_page {
 	uint32_t threshold_pct; /* QUEUE_LOAD */
 	uint32_t queue_start;
 	uint32_t queue_max;
-	uint32_t dynamic;       /* 1: -d */
-	uint64_t bad_requests;  /* refused on the message queue */
-	uint32_t answer_next;   /* the next row of answers[] */
+	uint32_t dynamic;      /* 1: -d */
+	uint64_t bad_requests; /* refused on the message queue */
+	uint32_t spare_1;
 	uint32_t qmails_uid;    /* owner of trusted /queueN */
 	uint32_t queue_count;   /* QUEUE_COUNT */
 	uint32_t mean_load_pct; /* mean of the open queues, for growth */
@@ -121,7 +113,8 @@ struct sched_page {
 	uint64_t changes;        /* queues added or closed since the start */
 	int64_t change_wall;     /* of the last one, 0: none */
 	char change[SCHED_CHANGE_SIZE]; /* the last one, with its figures */
-	struct sched_answer answers[PAGE_ANSWERS];
+	uint8_t
+	    unused[8192]; /* answers to requests, of supervisors of before */
 	struct sched_row rows[PAGE_QUEUES_MAX];
 	/* Why the files of the operator are not in force: "FILE:LINE: reason".
 	 * Empty: the files that were read last are in force. */
@@ -193,7 +186,6 @@ _Static_assert(offsetof(struct sched_page, head) == 8, "docs/IPC.md");
 _Static_assert(offsetof(struct queue_page, head) == 24, "docs/IPC.md");
 _Static_assert(sizeof(struct page_head) == 48, "docs/IPC.md");
 _Static_assert(sizeof(struct sched_row) == 152, "version 3");
-_Static_assert(sizeof(struct sched_answer) == 128, "version 3");
 _Static_assert(sizeof(struct sched_page) == 47648, "version 3");
 #define QUEUE_PAGE_SIZE_3 offsetof(struct queue_page, disk_since_mono)
 _Static_assert(QUEUE_PAGE_SIZE_3 == 352, "version 3");

@@ -160,8 +160,6 @@ clean_sched_page(struct sched_page *page)
 
 	clamp_u32(&page->qcount, PAGE_QUEUES_MAX);
 	clamp_u32(&page->qconf, PAGE_QUEUES_MAX);
-	for (i = 0; i < PAGE_ANSWERS; i++)
-		page->answers[i].text[sizeof(page->answers[i].text) - 1] = '\0';
 	page->change[sizeof(page->change) - 1] = '\0';
 	page->conf_error[sizeof(page->conf_error) - 1] = '\0';
 	for (i = 0; i < PAGE_QUEUES_MAX; i++) {

@@ -18,38 +18,6 @@
 #define REQUESTS_TURN 32 /* taken in one turn of the loop */
 #define LOAD_PCT_MAX  1000
 
-static int
-take_report(struct super *s, const struct load_report *report)
-{
-	struct queue *q = queue_find(&s->queues, report->queue);
-
-	if (q == NULL || report->load_pct > LOAD_PCT_MAX)
-		return -EINVAL;
-	q->reported_load_pct = (uint32_t)report->load_pct;
-	grow_soon(s, clock_mono());
-	return 0;
-}
-
-/* One record, or the error of taking it. An error that says that no more can be
- * taken is returned. */
-static int
-handle(struct super *s, const struct ask *ask, int taken)
-{
-	int r = taken;
-
-	if (taken == 1)
-		r = take_report(s, &ask->report);
-	else if (taken == 2)
-		r = request_handle(s, &ask->msg, &ask->from, clock_mono());
-	else if (taken == -ETIME)
-		log_warning("a request of setqload came too late: dropped");
-	else if (taken != -EBADMSG)
-		return taken;
-	if (r < 0 && r != -ETIME)
-		s->requests.bad++;
-	return 0;
-}
-
 /* ---- the message queue ---- */
 
 static void
@@ -71,20 +39,31 @@ close_queue(struct super *s)
 	s->requests.mq = s->queues.reports = -1;
 }
 
+static bool
+take_report(struct super *s, const struct load_report *report)
+{
+	struct queue *q = queue_find(&s->queues, report->queue);
+
+	if (q == NULL || report->load_pct > LOAD_PCT_MAX)
+		return false;
+	q->reported_load_pct = (uint32_t)report->load_pct;
+	grow_soon(s, clock_mono());
+	return true;
+}
+
 static void
 on_records(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
 {
 	struct super *s = arg;
-	struct ask ask;
-	int i, r;
+	struct load_report report;
+	int i, r = 1;
 
-	for (i = 0; i < REQUESTS_TURN; i++) {
-		r = ask_take(s->requests.mq, &ask);
-		if (r == 0)
-			return;
-		r = handle(s, &ask, r);
-		if (r < 0) {
-			log_error("message queue of requests: %s: closed, "
+	for (i = 0; r != 0 && i < REQUESTS_TURN; i++) {
+		r = mq_take(s->requests.mq, &report, sizeof(report));
+		if (r == -EBADMSG || (r == 1 && !take_report(s, &report))) {
+			s->requests.bad++;
+		} else if (r < 0) {
+			log_error("message queue of load reports: %s: closed, "
 				  "made again within a minute",
 			    strerror(-r));
 			close_queue(s);
@@ -101,13 +80,13 @@ open_queue(struct super *s)
 	int r;
 
 	ipc_name_scheduler(s->instance.name, name);
-	r = mq_create(name, &(struct mq_shape){ ASK_DEPTH, ASK_MESSAGE_SIZE },
+	r = mq_create(name, &(struct mq_shape){ ASK_DEPTH, MQ_MESSAGE_SIZE },
 	    (uid_t)-1, (gid_t)-1, 0600, &s->requests.mq, &depth);
 	if (r < 0) {
 		s->requests.mq = -1;
 		return r;
 	}
-	/* A child may tell its load, and not take what others ask. */
+	/* A child may tell its load, and not take what others tell. */
 	s->queues.reports = mq_open(name, O_WRONLY | O_NONBLOCK | O_CLOEXEC);
 	s->requests.event = event_new(s->instance.loop, s->requests.mq,
 	    EV_READ | EV_PERSIST, on_records, s);
@@ -163,19 +142,24 @@ on_datagrams(evutil_socket_t fd, short what UNUSED, void *arg)
 {
 	struct super *s = arg;
 	struct ask ask;
-	int i, r;
+	int i, r = 1;
 
-	for (i = 0; i < REQUESTS_TURN; i++) {
+	for (i = 0; r != 0 && i < REQUESTS_TURN; i++) {
 		r = ask_socket_take(fd, &ask);
-		if (r == 0)
-			return;
-		r = handle(s, &ask, r);
-		if (r < 0) {
+		if (r == -ETIME) {
+			log_warning(
+			    "a request of setqload came too late: dropped");
+		} else if (r < 0 && r != -EBADMSG) {
 			log_error("socket of requests: %s: closed, made again "
 				  "within a second",
 			    strerror(-r));
 			close_socket(s);
 			return;
+		} else if (r == -EBADMSG ||
+		    (r == 1 &&
+			request_handle(s, &ask.msg, &ask.from, clock_mono()) <
+			    0)) {
+			s->requests.bad++;
 		}
 	}
 }
@@ -269,9 +253,8 @@ requests_open(struct super *s)
 	learn_user(&s->requests.users[1], geteuid());
 	r = open_queue(s);
 	if (r < 0)
-		log_warning("message queue of requests: %s: earlier setqloads "
-			    "and load reports are not heard; tried again every "
-			    "minute",
+		log_warning("message queue of load reports: %s: they are not "
+			    "heard; tried again every minute",
 		    strerror(-r));
 	r = open_socket(s, -1);
 	if (r == 0)
@@ -284,9 +267,8 @@ requests_open(struct super *s)
 			    "at %s/ask; tried again every minute",
 		    why, s->base.path);
 	else
-		log_warning("socket of requests: %s; %s/ask: %s: requests come "
-			    "by the message queue, so the log does not name "
-			    "their users; tried again every second",
+		log_warning("socket of requests: %s; %s/ask: %s: no request is "
+			    "heard; tried again every second",
 		    why, s->base.path, strerror(-r));
 }
 

@@ -85,18 +85,22 @@ tell_children(struct super *s)
 	group_send_all(&s->services.group, &msg);
 }
 
+/* The first line has the names of parameters. */
 static void
-tell_result(struct super *s, char *lines)
+tell_result(struct super *s, struct buf *lines)
 {
-	const char *names = strsep(&lines, "\n"), *line;
+	const size_t len = strcspn(buf_str(lines), "\n");
 
-	if (names[0] != '\0')
-		log_warning("reload: changed, but needs a restart: %s", names);
-	snprintf(s->reload.restart, sizeof(s->reload.restart), "%s",
-	    strlen(names) < sizeof(s->reload.restart) ? names : "see the log");
-	while ((line = strsep(&lines, "\n")) != NULL)
-		if (*line != '\0')
-			log_warning("%s", line);
+	snprintf(s->reload.restart, sizeof(s->reload.restart), "%.*s", (int)len,
+	    buf_str(lines));
+	if (len >= sizeof(s->reload.restart))
+		snprintf(s->reload.restart, sizeof(s->reload.restart),
+		    "see the log");
+	if (len > 0)
+		log_warning("reload: changed, but needs a restart: %.*s",
+		    (int)len, buf_str(lines));
+	memset(lines->data, '\n', len);
+	super_warn(lines);
 }
 
 /* The worker has just written what is in force: it is in memory. */
@@ -110,7 +114,7 @@ apply(struct super *s, struct buf *lines, struct buf *error)
 		free(fresh);
 		return r;
 	}
-	tell_result(s, lines->data);
+	tell_result(s, lines);
 	conf_free(&s->instance.conf);
 	s->instance.conf = fresh;
 	inforce_keep(&s->base, &s->in_force);
@@ -137,24 +141,23 @@ reload_note(struct super *s, const char *error)
 }
 
 int
-reload_ask(struct super *s, uint32_t pid, uint32_t nonce)
+reload_ask(struct super *s, const struct asker *asker)
 {
 	struct reload *r = &s->reload;
 
-	if (r->naskers == RELOAD_ASKERS)
+	if (r->nwaiting == RELOAD_ASKERS)
 		return -EBUSY;
-	r->asker[r->naskers].pid = pid;
-	r->asker[r->naskers].nonce = nonce;
-	r->asker[r->naskers++].begun = false;
+	r->waiting[r->nwaiting].asker = *asker;
+	r->waiting[r->nwaiting++].begun = false;
 	s->reload_wanted = true;
 	super_reload_if_wanted(s, clock_mono());
 	return 0;
 }
 
 /* A command that asked while this reload was running waits for the next one,
- * which reads what the operator has changed meanwhile. */
+ * which reads what the operator has changed meanwhile. all: none follows. */
 static void
-answer_askers(struct super *s)
+answer_askers(struct super *s, bool all)
 {
 	struct reload *r = &s->reload;
 	const bool refused = r->error[0] != '\0';
@@ -163,28 +166,14 @@ answer_askers(struct super *s)
 
 	snprintf(done, sizeof(done), "configuration reloaded%s%s",
 	    r->restart[0] != '\0' ? "; needs a restart: " : "", r->restart);
-
-	for (i = 0; i < r->naskers; i++) {
-		if (!r->asker[i].begun) {
-			r->asker[kept++] = r->asker[i];
-			continue;
-		}
-		publish_answer(s, r->asker[i].pid, r->asker[i].nonce,
-		    refused ? -EBADMSG : 0,
-		    refused ? "old configuration in force" : done);
-	}
-	r->naskers = kept;
-}
-
-/* No reload follows. */
-static void
-answer_all(struct super *s)
-{
-	size_t i;
-
-	for (i = 0; i < s->reload.naskers; i++)
-		s->reload.asker[i].begun = true;
-	answer_askers(s);
+	for (i = 0; i < r->nwaiting; i++)
+		if (r->waiting[i].begun || all)
+			request_answer(s, &r->waiting[i].asker,
+			    refused ? -EBADMSG : 0,
+			    refused ? "old configuration in force" : done);
+		else
+			r->waiting[kept++] = r->waiting[i];
+	r->nwaiting = kept;
 }
 
 /* Children that failed are tried at once: the cause may have been put right. */
@@ -196,7 +185,7 @@ over(struct super *s)
 
 	/* The reason is there before a command reads it. */
 	publish(s, now);
-	answer_askers(s);
+	answer_askers(s, false);
 	for (i = 0; i < s->queues.nqueues; i++)
 		(void)quarantine_release(s->queues.queues[i]);
 	(void)group_release(&s->services.group);
@@ -219,7 +208,7 @@ on_judged(void *ctx, uint32_t number UNUSED, const struct worker_result *result,
 
 	if (s->stopping) {
 		reload_note(s, "qscheduler is stopping");
-		answer_all(s);
+		answer_askers(s, true);
 		return;
 	}
 	if (r < 0)
@@ -245,8 +234,8 @@ begin(struct super *s)
 	int r = worker_start(&s->workers, &judging, WORKER_CONF, s);
 	size_t i;
 
-	for (i = 0; i < s->reload.naskers; i++)
-		s->reload.asker[i].begun = true;
+	for (i = 0; i < s->reload.nwaiting; i++)
+		s->reload.waiting[i].begun = true;
 	if (r < 0) {
 		log_error("reload: %s: " OLD_STAYS, strerror(-r));
 		reload_note(s, strerror(-r));

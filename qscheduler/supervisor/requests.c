@@ -21,6 +21,7 @@ struct request {
 	char *answer;          /* [SCHED_ANSWER_SIZE] */
 	struct msg_str reason; /* for the log, clean */
 	const struct ask_source *from;
+	struct asker asker;
 	bool judge; /* only: nothing is to change */
 };
 
@@ -103,8 +104,8 @@ ratio(uint32_t used, uint32_t limit, uint32_t *ret_pct, const char **ret_why)
 }
 
 int
-request_load(
-    const struct msg_SET_LOAD *r, uint32_t *ret_load_pct, const char **ret_why)
+request_load(const struct msg_SET_LOAD_FOR *r, uint32_t *ret_load_pct,
+    const char **ret_why)
 {
 	uint32_t local, remote;
 
@@ -120,9 +121,11 @@ request_load(
 }
 
 static int
-set_load_for(
-    struct request *r, const struct msg_SET_LOAD *load, uint32_t seconds)
+set_load(struct request *r, const struct msg *msg)
 {
+	const struct msg_SET_LOAD_FOR *load = &msg->u.SET_LOAD_FOR;
+	const uint32_t seconds =
+	    load->seconds == 0 ? ASK_LOAD_SECONDS : load->seconds;
 	const char *why = "";
 	uint32_t pct = 0;
 	int code = take_queue(r, load->queue);
@@ -136,34 +139,11 @@ set_load_for(
 		return -ERANGE;
 	if (r->judge)
 		return answer(r, 0, "would be set");
-	if (seconds == 0)
-		seconds = ASK_LOAD_SECONDS;
 	override_set_load(r->queue, pct, r->now + seconds * USEC_PER_SEC);
 	(void)answer(
 	    r, 0, "queue %" PRIu32 ": load %" PRIu32 " %%", load->queue, pct);
 	add_time(r, seconds);
 	return 0;
-}
-
-static int
-set_load(struct request *r, const struct msg *msg)
-{
-	return set_load_for(r, &msg->u.SET_LOAD, 0);
-}
-
-static int
-set_load_timed(struct request *r, const struct msg *msg)
-{
-	const struct msg_SET_LOAD_FOR *m = &msg->u.SET_LOAD_FOR;
-	const struct msg_SET_LOAD load = {
-		.queue = m->queue,
-		.local_used = m->local_used,
-		.local_limit = m->local_limit,
-		.remote_used = m->remote_used,
-		.remote_limit = m->remote_limit,
-	};
-
-	return set_load_for(r, &load, m->seconds);
 }
 
 /* True: it was in force. */
@@ -351,18 +331,16 @@ set_count(struct request *r, const struct msg *msg)
 #define ANSWERED_LATER 1
 
 static int
-reread(struct request *r, const struct msg *msg)
+reread(struct request *r, const struct msg *msg UNUSED)
 {
-	const struct msg_REREAD *m = &msg->u.REREAD;
-
-	if (r->from->known && r->from->uid != 0 && r->from->uid != getuid())
+	if (r->from->uid != 0 && r->from->uid != getuid())
 		return answer(r, -EACCES,
 		    "only root and the user who runs the instance may reload");
 	if (r->s->stopping)
 		return answer(r, -EBUSY, "qscheduler is stopping");
 	if (r->judge)
 		return answer(r, 0, "would be done");
-	if (reload_ask(r->s, m->pid, m->nonce) < 0)
+	if (reload_ask(r->s, &r->asker) < 0)
 		return answer(r, -EBUSY, "too many commands wait for a reload");
 	return ANSWERED_LATER;
 }
@@ -373,8 +351,7 @@ static const struct {
 	enum msg_type type;
 	int (*handle)(struct request *r, const struct msg *msg);
 } requests[] = {
-	{ MSG_SET_LOAD, set_load },
-	{ MSG_SET_LOAD_FOR, set_load_timed },
+	{ MSG_SET_LOAD_FOR, set_load },
 	{ MSG_CLEAR_LOAD, clear_load },
 	{ MSG_DISABLE, disable },
 	{ MSG_ENABLE, enable },
@@ -387,7 +364,6 @@ static const struct {
 	_Static_assert(offsetof(struct msg_##type, pid) == 0 && \
 		offsetof(struct msg_##type, nonce) == 4,        \
 	    "the first two fields")
-SAME_HEAD(SET_LOAD);
 SAME_HEAD(SET_LOAD_FOR);
 SAME_HEAD(CLEAR_LOAD);
 SAME_HEAD(DISABLE);
@@ -397,48 +373,31 @@ SAME_HEAD(REREAD);
 
 /* ---- the log ---- */
 
-/* "root, uid 0, pid 4711"; of a request by the message queue only the pid that
- * stands in it. */
+/* "root, uid 0, pid 4711". */
 static void
-describe_asker(const struct super *s, const struct ask_source *from,
-    uint32_t pid, char *out, size_t size)
+tell(const struct request *r)
 {
+	const struct requests *known = &r->s->requests;
 	const char *name = "";
 	size_t i;
 
-	if (!from->known) {
-		snprintf(out, size, "pid %" PRIu32 ", user not known", pid);
-		return;
-	}
-	for (i = 0; i < ARRAY_LEN(s->requests.users); i++)
-		if (s->requests.users[i].uid == from->uid)
-			name = s->requests.users[i].name;
-	snprintf(out, size, "%s%suid %lu, pid %" PRIu32, name,
-	    name[0] == '\0' ? "" : ", ", (unsigned long)from->uid, from->pid);
-}
-
-static void
-tell(const struct request *r, const struct ask_source *from, uint32_t pid)
-{
-	char asker[REQUEST_USER_SIZE + 64];
-
-	describe_asker(r->s, from, pid, asker, sizeof(asker));
-	log_info("%s (asked by %s%s%.*s)", r->answer, asker,
-	    r->reason.len > 0 ? ": " : "", (int)r->reason.len,
+	for (i = 0; i < ARRAY_LEN(known->users); i++)
+		if (known->users[i].uid == r->from->uid)
+			name = known->users[i].name;
+	log_info("%s (asked by %s%suid %lu, pid %" PRIu32 "%s%.*s)", r->answer,
+	    name, name[0] == '\0' ? "" : ", ", (unsigned long)r->from->uid,
+	    r->from->pid, r->reason.len > 0 ? ": " : "", (int)r->reason.len,
 	    r->reason.len > 0 ? r->reason.data : "");
 }
 
-/* Changes are answered when they are on disk. */
-static void
-give_answer(struct request *r, const struct msg *msg, uint64_t change, int code)
+void
+request_answer(
+    struct super *s, const struct asker *asker, int code, const char *text)
 {
-	const uint32_t pid = msg->u.SET_LOAD.pid;
-	const uint32_t nonce = msg->u.SET_LOAD.nonce;
+	struct sched_answer answer = { asker->pid, asker->nonce, code, "" };
 
-	if (r->s->store.change != change)
-		store_answer(r->s, pid, nonce, r->answer, r->now);
-	else
-		publish_answer(r->s, pid, nonce, code, r->answer);
+	snprintf(answer.text, sizeof(answer.text), "%s", text);
+	ask_socket_answer(s->requests.socket.fd, &asker->to, &answer);
 }
 
 int
@@ -452,6 +411,8 @@ request_handle(struct super *s, const struct msg *msg,
 		.answer = text,
 		.from = from,
 		.judge = from->judge,
+		.asker = { msg->u.ENABLE.pid, msg->u.ENABLE.nonce,
+		    from->address },
 	};
 	const uint64_t change = s->store.change;
 	size_t i = 0;
@@ -461,15 +422,17 @@ request_handle(struct super *s, const struct msg *msg,
 		i++;
 	if (i == ARRAY_LEN(requests))
 		return -EBADMSG;
-	publish_expect(
-	    s, msg->u.SET_LOAD.pid, msg->u.SET_LOAD.nonce, &from->address);
 	code = requests[i].handle(&r, msg);
 	if (code == ANSWERED_LATER)
 		return 0;
 	if (code == 0 && !r.judge) {
-		tell(&r, from, msg->u.SET_LOAD.pid);
+		tell(&r);
 		publish(s, now);
 	}
-	give_answer(&r, msg, change, code);
+	/* Changes are answered when they are on disk. */
+	if (s->store.change != change)
+		store_answer(s, &r.asker, text, now);
+	else
+		request_answer(s, &r.asker, code, text);
 	return code;
 }

@@ -138,16 +138,10 @@ static void
 warn_aliases(const struct conf *conf, bool private)
 {
 	struct buf lines = { 0 }, error = { 0 };
-	char *rest, *line;
-	int r = files_alias_complaints(conf, private, &lines);
 
-	if (r == 0)
-		r = files_warn_administrators(conf, &lines, &error);
-	rest = lines.data;
-	while (r == 0 && (line = strsep(&rest, "\n")) != NULL)
-		if (*line != '\0')
-			log_warning("%s", line);
-	buf_done(&lines);
+	(void)files_alias_complaints(conf, private, &lines);
+	(void)files_warn_administrators(conf, &lines, &error);
+	super_warn(&lines);
 	buf_done(&error);
 }
 

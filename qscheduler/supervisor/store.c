@@ -29,7 +29,7 @@ answer_first(struct super *s, const char *more)
 	char text[SCHED_ANSWER_SIZE];
 
 	snprintf(text, sizeof(text), "%s%s", a->text, more);
-	publish_answer(s, a->pid, a->nonce, 0, text);
+	request_answer(s, &a->asker, 0, text);
 	st->nwaiting--;
 	memmove(a, a + 1, st->nwaiting * sizeof(*a));
 }
@@ -43,7 +43,7 @@ answer_up_to(struct super *s, uint64_t change, const char *more)
 
 void
 store_answer(
-    struct super *s, uint32_t pid, uint32_t nonce, const char *text, usec_t now)
+    struct super *s, const struct asker *asker, const char *text, usec_t now)
 {
 	struct store *st = &s->store;
 	struct store_answer *a;
@@ -51,8 +51,7 @@ store_answer(
 	if (st->nwaiting == ARRAY_LEN(st->waiting))
 		answer_first(s, STORE_LATER);
 	a = &st->waiting[st->nwaiting++];
-	*a = (struct store_answer){ .pid = pid,
-		.nonce = nonce,
+	*a = (struct store_answer){ .asker = *asker,
 		.change = st->change,
 		.until = now + ANSWER_WAIT };
 	snprintf(a->text, sizeof(a->text), "%s", text);

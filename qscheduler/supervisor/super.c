@@ -23,19 +23,25 @@ end_loop(struct super *s, int status)
 	event_base_loopbreak(s->instance.loop);
 }
 
+void
+super_warn(struct buf *lines)
+{
+	char *rest = lines->data, *line;
+
+	while ((line = strsep(&rest, "\n")) != NULL)
+		if (*line != '\0')
+			log_warning("%s", line);
+	buf_done(lines);
+}
+
 static void
 warn_host(const struct super *s)
 {
 	struct buf lines = { 0 };
-	char *rest, *line;
 
-	if (file_systems_warn(s->instance.conf, &lines) == 0 &&
-	    start_warn_programs(s->instance.conf, &s->instance.users, &lines) ==
-		0)
-		for (rest = lines.data; (line = strsep(&rest, "\n")) != NULL;)
-			if (*line != '\0')
-				log_warning("%s", line);
-	buf_done(&lines);
+	(void)file_systems_warn(s->instance.conf, &lines);
+	(void)start_warn_programs(s->instance.conf, &s->instance.users, &lines);
+	super_warn(&lines);
 }
 
 static void

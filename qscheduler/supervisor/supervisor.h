@@ -82,36 +82,24 @@ usec_t grow_count_by_hand(const struct super *s, uint32_t *ret_count);
 bool grow_restore_count(struct super *s, uint32_t count, usec_t until);
 
 /* ---- publish.c ---- */
-struct request_reply {
-	uint32_t pid, nonce; /* of the request */
-	struct ask_address to;
-};
 struct publisher {
 	struct sched_page *page; /* the segment, or memory of our own */
 	int fd;                  /* -1: memory of our own */
 	usec_t complained;       /* log_due() */
-	/* Requests that came by the socket, used in turn. */
-	struct request_reply replies[PAGE_ANSWERS];
-	uint32_t reply_next;
 };
 /* -EBUSY: another supervisor of this instance lives, *ret_pid says which. */
 int publish_open(struct super *s, uint32_t *ret_pid);
 void publish_close(struct super *s);
 void publish(struct super *s, usec_t now);
-/* The answer to this request goes to its socket, too. */
-void publish_expect(struct super *s, uint32_t pid, uint32_t nonce,
-    const struct ask_address *to);
-void publish_answer(
-    struct super *s, uint32_t pid, uint32_t nonce, int code, const char *text);
 /* Make our segment again if it is not there: when it was taken away, cut off or
  * written over, every tick; when its name leads elsewhere, or there was none,
  * every EVERY_HEALTH. */
 void publish_tick(struct super *s);
 void publish_health(struct super *s);
 
-/* ---- inbox.c: the ways that requests come ----
- * The socket, which says by the word of the kernel who asks, and the message
- * queue, for load reports and earlier setqloads. */
+/* ---- inbox.c: what comes ----
+ * The socket of requests, which says by the word of the kernel who asks, and
+ * the message queue of load reports. */
 #define REQUEST_USER_SIZE 64
 struct request_user {
 	uid_t uid;
@@ -133,22 +121,28 @@ void requests_health(struct super *s);
 void requests_tick(struct super *s);
 
 /* ---- requests.c ---- */
-/* One request, answered in the page; returned is what was answered, or
- * -EBADMSG. */
+/* The command that an answer goes to. */
+struct asker {
+	uint32_t pid, nonce; /* of the request */
+	struct ask_address to;
+};
+void request_answer(
+    struct super *s, const struct asker *asker, int code, const char *text);
+/* One request; returned is what was answered, or -EBADMSG. */
 int request_handle(struct super *s, const struct msg *msg,
     const struct ask_source *from, usec_t now);
-/* Whether the ratios of a SET_LOAD can be; the load in percent. -EINVAL,
+/* Whether the ratios of a SET_LOAD_FOR can be; the load in percent. -EINVAL,
  * -ERANGE with words. Pure. */
-struct msg_SET_LOAD;
-int request_load(
-    const struct msg_SET_LOAD *r, uint32_t *ret_load_pct, const char **ret_why);
+struct msg_SET_LOAD_FOR;
+int request_load(const struct msg_SET_LOAD_FOR *r, uint32_t *ret_load_pct,
+    const char **ret_why);
 
 /* ---- store.c: our own file in QUEUE_BASE, whose disk may not answer ----
  * QUEUE_BASE/by-hand is written by a worker, one at a time, as it should be
  * when that begins. A request that changes it is answered when that is on disk,
  * or soon with words. */
 struct store_answer {
-	uint32_t pid, nonce;
+	struct asker asker;
 	uint64_t change; /* that is to be on disk */
 	usec_t until;
 	char text[SCHED_ANSWER_SIZE];
@@ -170,8 +164,8 @@ void store_changed(struct super *s);
 /* Write it, unless it is being written: then again after that. */
 void store_save(struct super *s, usec_t now);
 /* Answer a request when all changes are on disk, or soon with words. */
-void store_answer(struct super *s, uint32_t pid, uint32_t nonce,
-    const char *text, usec_t now);
+void store_answer(
+    struct super *s, const struct asker *asker, const char *text, usec_t now);
 void store_tick(struct super *s, usec_t now);
 /* At the start, when the queues are there. */
 void store_restore(struct super *s, usec_t now);
@@ -365,18 +359,18 @@ void super_signals_close(struct super *s);
 /* Commands that wait for the result of a reload. */
 struct reload {
 	struct {
-		uint32_t pid, nonce;
+		struct asker asker;
 		bool begun; /* the running reload is its reload */
-	} asker[RELOAD_ASKERS];
-	size_t naskers;
+	} waiting[RELOAD_ASKERS];
+	size_t nwaiting;
 	char restart[64]; /* parameters that wait for a restart, cut */
 	char error[SCHED_CONF_ERROR_SIZE]; /* "": what was read is in force */
 };
 /* At most once in a tick, and one at a time. */
 void super_reload_if_wanted(struct super *s, usec_t now);
-/* Reload, and answer pid and nonce with the result. -EBUSY: RELOAD_ASKERS
+/* Reload, and answer with the result. -EBUSY: RELOAD_ASKERS
  * commands wait already. */
-int reload_ask(struct super *s, uint32_t pid, uint32_t nonce);
+int reload_ask(struct super *s, const struct asker *asker);
 /* The files of the operator are not in force for this reason; shown by the
  * page and the status until a reload succeeds. NULL: they are in force. */
 void reload_note(struct super *s, const char *error);
@@ -422,6 +416,8 @@ int super_run(const struct options *options);
 /* ---- super.c ---- */
 /* Empty, with its floors joined; nothing is opened or started. */
 void super_init(struct super *s, const struct options *options);
+/* Logs each line as a warning; lines is empty then. */
+void super_warn(struct buf *lines);
 void super_start(struct super *s);
 void super_stop(struct super *s);
 void super_tick(struct super *s);

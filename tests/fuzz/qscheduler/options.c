@@ -12,7 +12,7 @@
 static void
 check_load(struct fuzz_in *in)
 {
-	const struct msg_SET_LOAD m = {
+	const struct msg_SET_LOAD_FOR m = {
 		.local_used = (uint32_t)fuzz_number(in, 4),
 		.local_limit = (uint32_t)fuzz_number(in, 4),
 		.remote_used = (uint32_t)fuzz_number(in, 4),

@@ -1,8 +1,6 @@
 #include "ipc/ask.h"
 
-#include "base/clock.h"
 #include "ipc/names.h"
-#include "ipc/page.h"
 #include "ipc_scratch.h"
 
 #include <criterion/criterion.h>
@@ -12,97 +10,105 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-TestSuite(ipc_ask, .fini = ipc_scratch_done, .timeout = 60);
-
-static const struct page_owner own = { (uid_t)-1, (gid_t)-1, 0644 };
-static struct sched_page *page;
-static mqd_t mq;
+static struct ask_socket ours = { .fd = -1, .base = -1 };
 static struct ask ask;
 
 static void
 make_supervisor(void)
 {
-	char name[IPC_NAME_MAX];
-	uint32_t depth, pid;
-	void *p = NULL;
-	int fd;
-
-	ipc_name_scheduler(ipc_scratch(), name);
-	cr_assert_eq(page_create(name, sizeof(*page), SCHED_PAGE_MAGIC, &own,
-			 &p, &fd, &pid),
-	    0);
-	page = p;
-	cr_assert_eq(mq_create(name, &(struct mq_shape){ 10, ASK_MESSAGE_SIZE },
-			 (uid_t)-1, (gid_t)-1, 0600, &mq, &depth),
-	    0);
+	cr_assert_eq(ask_socket_open(ipc_scratch(), -1, (gid_t)-1, &ours), 0);
 }
 
-static struct msg
+static void
+done(void)
+{
+	ask_socket_close(ipc_scratch(), &ours);
+	ipc_scratch_done();
+}
+
+TestSuite(ipc_ask, .fini = done, .timeout = 60);
+
+static const struct msg *
 set_load(void)
 {
-	return (struct msg){
-		.type = MSG_SET_LOAD,
-		.u.SET_LOAD = {
+	static struct msg msg;
+
+	msg = (struct msg){
+		.type = MSG_SET_LOAD_FOR,
+		.u.SET_LOAD_FOR = {
 			.pid = (uint32_t)getpid(),
 			.nonce = 77,
 			.queue = 3,
 			.local_used = 45,
 			.local_limit = 100,
-			.remote_used = 45,
-			.remote_limit = 100,
 		},
 	};
+	return &msg;
+}
+
+static int
+ask_for(const char *instance, usec_t limit, int *ret_code,
+    char text[SCHED_ANSWER_SIZE])
+{
+	return ask_request(&(struct ask_question){ instance, NULL, set_load(),
+			       77, false, limit },
+	    ret_code, text);
 }
 
 Test(ipc_ask, load_report)
 {
 	const struct load_report report = { 4711, 3, 95 };
+	struct load_report got;
+	char name[IPC_NAME_MAX];
+	uint32_t depth;
+	mqd_t mq;
 
-	make_supervisor();
-	cr_expect_eq(ask_take(mq, &ask), 0);
+	ipc_name_scheduler(ipc_scratch(), name);
+	cr_assert_eq(mq_create(name, &(struct mq_shape){ 10, MQ_MESSAGE_SIZE },
+			 (uid_t)-1, (gid_t)-1, 0600, &mq, &depth),
+	    0);
+	cr_expect_eq(mq_take(mq, &got, sizeof(got)), 0);
 	cr_expect_eq(load_report_put(mq, &report), 0);
-	cr_assert_eq(ask_take(mq, &ask), 1);
-	cr_expect_eq(ask.report.pid, 4711);
-	cr_expect_eq(ask.report.queue, 3);
-	cr_expect_eq(ask.report.load_pct, 95);
+	cr_assert_eq(mq_send(mq, "seventeen bytes..", 17, 0), 0);
+	cr_assert_eq(mq_take(mq, &got, sizeof(got)), 1);
+	cr_expect_eq(got.pid, 4711);
+	cr_expect_eq(got.queue, 3);
+	cr_expect_eq(got.load_pct, 95);
+	cr_expect_eq(mq_take(mq, &got, sizeof(got)), -EBADMSG);
 	while (load_report_put(mq, &report) == 0)
 		;
 	cr_expect_eq(load_report_put(mq, &report), -EAGAIN);
 }
 
-/* A supervisor that answers one request. */
-static void
+/* A supervisor that answers one request, and before it somebody else's. */
+static _Noreturn void
 answer_one(int code, const char *text)
 {
-	struct pollfd fd = { mq, POLLIN, 0 };
+	struct pollfd fd = { ours.fd, POLLIN, 0 };
+	struct sched_answer answer = { 1, 2, 3, "to somebody else" };
 
-	if (poll(&fd, 1, 120000) != 1 || ask_take(mq, &ask) != 2)
+	if (poll(&fd, 1, 120000) != 1 || ask_socket_take(ours.fd, &ask) != 1)
 		_exit(1);
-	page_write_begin(&page->head);
-	ask_answer(page, 1, 2, 3, "to somebody else");
-	ask_answer(
-	    page, ask.msg.u.SET_LOAD.pid, ask.msg.u.SET_LOAD.nonce, code, text);
-	page_write_end(&page->head, 1, 1);
+	ask_socket_answer(ours.fd, &ask.from.address, &answer);
+	answer = (struct sched_answer){ ask.msg.u.SET_LOAD_FOR.pid,
+		ask.msg.u.SET_LOAD_FOR.nonce, code, "" };
+	memset(answer.text, *text, sizeof(answer.text)); /* without its end */
+	ask_socket_answer(ours.fd, &ask.from.address, &answer);
 	_exit(0);
 }
 
 Test(ipc_ask, asked_and_answered)
 {
-	const struct msg request = set_load();
-	char text[SCHED_ANSWER_SIZE] = "", words[2 * SCHED_ANSWER_SIZE];
+	char text[SCHED_ANSWER_SIZE] = "";
 	int code = 1, status;
 	pid_t pid;
 
 	make_supervisor();
 	pid = fork();
 	cr_assert_geq(pid, 0);
-	memset(words, 'x', sizeof(words) - 1);
-	words[sizeof(words) - 1] = '\0';
 	if (pid == 0)
-		answer_one(-ENOENT, words); /* longer than its room */
-	cr_expect_eq(ask_request(ipc_scratch(), NULL, &request, 77,
-			 10 * USEC_PER_SEC, &code, text),
-	    0);
+		answer_one(-ENOENT, "x");
+	cr_expect_eq(ask_for(ipc_scratch(), 10 * USEC_PER_SEC, &code, text), 0);
 	cr_expect_eq(code, -ENOENT);
 	cr_expect_eq(strlen(text), SCHED_ANSWER_SIZE - 1);
 	cr_expect_eq(waitpid(pid, &status, 0), pid);
@@ -111,64 +117,38 @@ Test(ipc_ask, asked_and_answered)
 
 Test(ipc_ask, nobody_answers)
 {
-	const struct msg request = set_load();
 	char text[SCHED_ANSWER_SIZE];
-	int code, i;
+	int code, r, i;
 
 	make_supervisor();
-	for (i = 0; i < PAGE_ANSWERS + 1; i++)
-		ask_answer(page, 1, 77, 0, "");
-	cr_expect_eq(
-	    ask_request(ipc_scratch(), NULL, &request, 77, 1, &code, text),
-	    -ETIMEDOUT);
-	while (mq_send(mq, "", 0, 0) == 0)
-		;
-	cr_expect_eq(
-	    ask_request(ipc_scratch(), NULL, &request, 77, 1, &code, text),
-	    -EAGAIN);
-	cr_expect_eq(
-	    ask_request("another-one", NULL, &request, 77, 1, &code, text),
-	    -ENOENT);
+	cr_expect_eq(ask_for(ipc_scratch(), 1, &code, text), -ETIMEDOUT);
+	for (i = 0, r = 0; i < 10000 && r != -EAGAIN; i++)
+		r = ask_for(ipc_scratch(), 1, &code, text);
+	cr_expect_eq(r, -EAGAIN, "full");
+	cr_expect_eq(ask_for("another-one", 1, &code, text), -ENOENT);
 }
 
 /* What setqload has called failed does not happen when the supervisor can act
  * again. mutation: unwrap() does not look at the time. */
 Test(ipc_ask, I8_a_request_that_nobody_waits_for_is_void)
 {
-	const struct msg request = set_load();
 	char text[SCHED_ANSWER_SIZE];
 	int code;
 
 	make_supervisor();
-	cr_expect_eq(ask_request(ipc_scratch(), NULL, &request, 77,
-			 50 * USEC_PER_MSEC, &code, text),
+	cr_expect_eq(ask_for(ipc_scratch(), 50 * USEC_PER_MSEC, &code, text),
 	    -ETIMEDOUT);
-	cr_expect_eq(ask_take(mq, &ask), -ETIME);
-	cr_expect_eq(ask_take(mq, &ask), 0);
-}
-
-Test(ipc_ask, longer_than_a_record)
-{
-	char large[ASK_MESSAGE_SIZE], text[SCHED_ANSWER_SIZE];
-	const struct msg request = { .type = MSG_STATUS,
-		.u.STATUS.text = { large, sizeof(large) } };
-	int code;
-
-	memset(large, 'x', sizeof(large));
-	make_supervisor();
-	cr_expect_eq(
-	    ask_request(ipc_scratch(), NULL, &request, 77, 1, &code, text),
-	    -EMSGSIZE);
+	cr_expect_eq(ask_socket_take(ours.fd, &ask), -ETIME);
+	cr_expect_eq(ask_socket_take(ours.fd, &ask), 0);
 }
 
 static int
 ask_as_nobody(void *arg)
 {
-	const struct msg request = set_load();
 	char text[SCHED_ANSWER_SIZE];
 	int code;
 
-	return -ask_request(arg, NULL, &request, 77, 1, &code, text);
+	return -ask_for(arg, 1, &code, text);
 }
 
 Test(ipc_ask, X4_no_permission)
@@ -183,31 +163,30 @@ Test(ipc_ask, X4_no_permission)
 }
 
 /* Whatever is sent is taken and refused, and what follows is read. */
-Test(ipc_ask, I7_bad_records)
+Test(ipc_ask, I7_bad_frames)
 {
-	const struct load_report report = { 1, 2, 3 };
 	const struct msg other = { .type = MSG_FLUSH };
-	struct msg request = set_load();
-	struct buf frame = { 0 };
+	struct buf frames[3] = { { 0 } };
 	size_t i;
+	int fd;
 
 	make_supervisor();
-	cr_assert_eq(msg_encode(&other, &frame), 0); /* not of link ASK */
-	cr_assert_eq(mq_send(mq, frame.data, frame.len, 0), 0);
-	buf_reset(&frame);
-	cr_assert_eq(msg_encode(&request, &frame), 0);
-	cr_assert_eq(mq_send(mq, frame.data, frame.len - 1, 0), 0);
-	cr_assert_eq(mq_send(mq, "", 0, 0), 0);
-	cr_assert_eq(mq_send(mq, "seventeen bytes..", 17, 0), 0);
-	cr_assert_eq(load_report_put(mq, &report), 0);
-	for (i = 0; i < 4; i++)
-		cr_expect_eq(ask_take(mq, &ask), -EBADMSG, "%zu", i);
-	cr_expect_eq(ask_take(mq, &ask), 1);
-	buf_done(&frame);
+	cr_assert_eq(msg_encode(&other, &frames[0]), 0); /* not of link ASK */
+	cr_assert_eq(msg_encode(set_load(), &frames[1]), 0);
+	frames[1].len--;
+	cr_assert_eq(msg_encode(set_load(), &frames[2]), 0);
+	cr_assert_eq(ask_socket_connect(ipc_scratch(), NULL, &fd), 0);
+	for (i = 0; i < ARRAY_LEN(frames); i++) {
+		cr_assert_eq(send(fd, frames[i].data, frames[i].len, 0),
+		    (ssize_t)frames[i].len);
+		cr_expect_eq(ask_socket_take(ours.fd, &ask),
+		    i < 2 ? -EBADMSG : 1, "%zu", i);
+		buf_done(&frames[i]);
+	}
+	close(fd);
 }
 
-/* Requests are told from reports by their length, and fit into a record. */
-Test(ipc_ask, every_request_fits_and_is_no_report)
+Test(ipc_ask, every_request_fits)
 {
 	static const enum msg_type all[] = {
 #define MSG(NAME, number, link, fields) MSG_##NAME,
@@ -224,8 +203,6 @@ Test(ipc_ask, every_request_fits_and_is_no_report)
 			continue;
 		buf_reset(&frame);
 		cr_assert_eq(msg_encode(&empty, &frame), 0);
-		cr_expect_gt(frame.len, sizeof(struct load_report), "%s",
-		    msg_name(all[i]));
 		cr_expect_leq(
 		    frame.len, ASK_MESSAGE_SIZE, "%s", msg_name(all[i]));
 	}

@@ -177,7 +177,7 @@ Test(ipc_msg, names_and_links)
 	cr_expect_str_eq(msg_name(MSG_DELIVER), "DELIVER");
 	cr_expect_str_eq(msg_name((enum msg_type)0xdead), "?");
 	cr_expect_eq(msg_link(MSG_LINK), MSG_LINK_SUP);
-	cr_expect_eq(msg_link(MSG_SET_LOAD), MSG_LINK_ASK);
+	cr_expect_eq(msg_link(MSG_SET_LOAD_FOR), MSG_LINK_ASK);
 }
 
 /* The document is normative: a message that is not in it is not ours. */

@@ -295,13 +295,12 @@ Test(ipc_page, I12_what_is_read_is_clamped)
 	ipc_page_sched->qcount = UINT32_MAX;
 	ipc_page_sched->qconf = PAGE_QUEUES_MAX + 1;
 	ipc_page_sched->rows[3].state = 77;
-	memset(ipc_page_sched->answers, 'x', sizeof(ipc_page_sched->answers));
+	memset(ipc_page_sched->change, 'x', sizeof(ipc_page_sched->change));
 	cr_assert_eq(sched_page_read(ipc_scratch(), &sched_copy), 0);
 	cr_expect_eq(sched_copy.qcount, PAGE_QUEUES_MAX);
 	cr_expect_eq(sched_copy.qconf, PAGE_QUEUES_MAX);
 	cr_expect_eq(sched_copy.rows[3].state, QUEUE_STATE_DISABLED);
-	cr_expect_eq(
-	    strnlen(sched_copy.answers[0].text, 200), SCHED_ANSWER_SIZE - 1);
+	cr_expect_eq(strnlen(sched_copy.change, 200), SCHED_CHANGE_SIZE - 1);
 	ipc_page_make_queue(&ipc_page_own);
 	ipc_page_queue->local_used = INT32_MIN;
 	ipc_page_queue->remote_limit = -1;

@@ -89,8 +89,10 @@ request(struct msg *msg, char text[SCHED_ANSWER_SIZE])
 	/* The same two fields stand first in all of them. */
 	msg->u.COUNT.pid = (uint32_t)getpid();
 	msg->u.COUNT.nonce = ++nonce;
-	cr_assert_eq(ask_request(stage()->instance, NULL, msg, nonce,
-			 120 * USEC_PER_SEC, &code, text),
+	cr_assert_eq(
+	    ask_request(&(struct ask_question){ stage()->instance, NULL, msg,
+			    nonce, false, 120 * USEC_PER_SEC },
+		&code, text),
 	    0);
 	return code;
 }
@@ -107,8 +109,8 @@ set_count(uint32_t count)
 int
 set_load(int32_t queue, uint32_t pct)
 {
-	struct msg msg = { .type = MSG_SET_LOAD,
-		.u.SET_LOAD = {
+	struct msg msg = { .type = MSG_SET_LOAD_FOR,
+		.u.SET_LOAD_FOR = {
 		    .queue = queue, .local_used = pct, .local_limit = 100 } };
 	char text[SCHED_ANSWER_SIZE];
 

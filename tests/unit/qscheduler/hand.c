@@ -15,6 +15,25 @@
 struct hand hand;
 static char dir[] = "/tmp/hand.XXXXXX";
 static uint32_t nonce;
+static int asker = -1; /* the socket of the command */
+static struct ask_address asker_address;
+
+static void
+open_asker(void)
+{
+	const struct sockaddr_un none = { .sun_family = AF_UNIX };
+
+	asker = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	cr_assert_eq(bind(asker, (const struct sockaddr *)&none,
+			 sizeof(none.sun_family)),
+	    0);
+	asker_address.len = sizeof(asker_address.name);
+	cr_assert_eq(getsockname(asker, (struct sockaddr *)&asker_address.name,
+			 &asker_address.len),
+	    0);
+	hand.s.requests.socket.fd =
+	    socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+}
 
 static void
 add_queue(uint32_t number, enum queue_state want)
@@ -61,6 +80,7 @@ hand_setup(void)
 	hand.s.publisher.page = &hand.page;
 	hand.s.instance.loop = event_base_new();
 	cr_assert_not_null(hand.s.instance.loop);
+	open_asker();
 	hand.conf.queue_load_pct = 90;
 	hand.conf.error_interval = 5 * USEC_PER_SEC;
 	hand.conf.disk_time_limit = 20 * USEC_PER_SEC;
@@ -85,6 +105,8 @@ hand_teardown(void)
 	(void)unlinkat(hand.s.base.fd, OVERRIDE_NAME ".new", AT_REMOVEDIR);
 	cr_expect_eq(rmdir(dir), 0);
 	close(hand.s.base.fd);
+	close(asker);
+	close(hand.s.requests.socket.fd);
 }
 
 bool
@@ -102,21 +124,23 @@ hand_holds(uint32_t queue, enum override_kind kind, usec_t now)
 int
 hand_ask(struct msg *msg)
 {
-	const uint32_t next = hand.page.answer_next;
-	const struct sched_answer *answer;
+	struct sched_answer answer;
 	int code;
 
-	msg->u.SET_LOAD.pid = 4711;
-	msg->u.SET_LOAD.nonce = ++nonce;
+	hand.source.address = asker_address;
+	msg->u.ENABLE.pid = 4711;
+	msg->u.ENABLE.nonce = ++nonce;
 	code = request_handle(&hand.s, msg, &hand.source, NOW);
 	hand_pump();
-	cr_assert_eq(hand.page.answer_next, next + 1, "answered once");
-	answer = &hand.page.answers[next % PAGE_ANSWERS];
-	cr_expect_eq(answer->pid, 4711);
-	cr_expect_eq(answer->nonce, nonce);
-	cr_expect_eq(answer->code, code);
-	cr_expect(answer->text[0] != '\0', "without a word");
-	snprintf(hand.text, sizeof(hand.text), "%s", answer->text);
+	cr_assert_eq(recv(asker, &answer, sizeof(answer), MSG_DONTWAIT),
+	    (ssize_t)sizeof(answer));
+	cr_assert_lt(
+	    recv(asker, hand.text, 1, MSG_DONTWAIT), 0, "answered once");
+	cr_expect_eq(answer.pid, 4711);
+	cr_expect_eq(answer.nonce, nonce);
+	cr_expect_eq(answer.code, code);
+	cr_expect(answer.text[0] != '\0', "without a word");
+	snprintf(hand.text, sizeof(hand.text), "%s", answer.text);
 	return code;
 }
 

@@ -30,7 +30,7 @@ Test(request, loads_that_can_be_and_cannot)
 	size_t i;
 
 	for (i = 0; i < ARRAY_LEN(rows); i++) {
-		const struct msg_SET_LOAD r = { .queue = 1,
+		const struct msg_SET_LOAD_FOR r = { .queue = 1,
 			.local_used = rows[i].lu,
 			.local_limit = rows[i].ll,
 			.remote_used = rows[i].ru,

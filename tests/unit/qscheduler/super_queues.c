@@ -390,16 +390,18 @@ static int
 ask_load(int queue, uint32_t used, uint32_t limit, char text[SCHED_ANSWER_SIZE])
 {
 	static uint32_t nonce;
-	struct msg msg = { .type = MSG_SET_LOAD,
-		.u.SET_LOAD = { .pid = (uint32_t)getpid(),
+	struct msg msg = { .type = MSG_SET_LOAD_FOR,
+		.u.SET_LOAD_FOR = { .pid = (uint32_t)getpid(),
 		    .nonce = ++nonce,
 		    .queue = queue,
 		    .local_used = used,
 		    .local_limit = limit } };
 	int code = 1;
 
-	cr_assert_eq(ask_request(stage()->instance, NULL, &msg, nonce,
-			 120 * USEC_PER_SEC, &code, text),
+	cr_assert_eq(
+	    ask_request(&(struct ask_question){ stage()->instance, NULL, &msg,
+			    nonce, false, 120 * USEC_PER_SEC },
+		&code, text),
 	    0);
 	return code;
 }

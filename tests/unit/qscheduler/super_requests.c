@@ -38,8 +38,10 @@ ask_something(void)
 	char text[SCHED_ANSWER_SIZE];
 	int code = 1;
 
-	cr_assert_eq(ask_request(stage()->instance, NULL, &msg, nonce,
-			 120 * USEC_PER_SEC, &code, text),
+	cr_assert_eq(
+	    ask_request(&(struct ask_question){ stage()->instance, NULL, &msg,
+			    nonce, false, 120 * USEC_PER_SEC },
+		&code, text),
 	    0);
 	cr_expect_eq(code, 0, "%s", text);
 }
@@ -55,7 +57,7 @@ bad_requests(struct sched_page *page)
 Test(super_requests, I7_garbage_of_any_length)
 {
 	static struct sched_page before, after;
-	char record[ASK_MESSAGE_SIZE];
+	char record[MQ_MESSAGE_SIZE];
 	uint64_t sent = 0, logged;
 	size_t len, i;
 	int round;
@@ -69,7 +71,7 @@ Test(super_requests, I7_garbage_of_any_length)
 	logged = stage()->logged_len;
 	srandom(7);
 	for (round = 0; round < 4; round++)
-		for (len = 0; len <= ASK_MESSAGE_SIZE; len++) {
+		for (len = 0; len <= MQ_MESSAGE_SIZE; len++) {
 			for (i = 0; i < len; i++)
 				record[i] = round == 0 ? 0
 				    : round == 1       ? (char)0xff

@@ -1,6 +1,7 @@
 #include "command.h"
 
 #include <criterion/criterion.h>
+#include <poll.h>
 #include <grp.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,7 +16,7 @@
 
 char instance[32], name[IPC_NAME_MAX];
 struct sched_page *page;
-mqd_t requests = -1;
+struct ask_socket requests = { .fd = -1, .base = -1 };
 
 void
 command_setup(void)
@@ -30,14 +31,14 @@ void
 command_teardown(void)
 {
 	shm_unlink(name);
-	mq_unlink(name);
+	ask_socket_close(instance, &requests);
 }
 
 void
 start_supervisor(void)
 {
 	const struct page_owner owner = { (uid_t)-1, (gid_t)-1, 0644 };
-	uint32_t pid, depth;
+	uint32_t pid;
 	void *p = NULL;
 	int fd;
 
@@ -47,9 +48,34 @@ start_supervisor(void)
 	page = p;
 	page_write_begin(&page->head);
 	page_write_end(&page->head, clock_mono(), clock_wall());
-	cr_assert_eq(mq_create(name, &(struct mq_shape){ 10, ASK_MESSAGE_SIZE },
-			 (uid_t)-1, (gid_t)-1, 0600, &requests, &depth),
-	    0);
+	cr_assert_eq(ask_socket_open(instance, -1, (gid_t)-1, &requests), 0);
+}
+
+bool
+is_asked(void)
+{
+	struct pollfd p = { .fd = requests.fd, .events = POLLIN };
+
+	return poll(&p, 1, 0) == 1;
+}
+
+void
+take_request(struct ask *ret_ask)
+{
+	struct pollfd p = { .fd = requests.fd, .events = POLLIN };
+
+	cr_assert_eq(poll(&p, 1, 120000), 1);
+	cr_assert_eq(ask_socket_take(requests.fd, ret_ask), 1);
+}
+
+void
+answer_request(const struct ask *ask, int code, const char *text)
+{
+	struct sched_answer answer = { ask->msg.u.ENABLE.pid,
+		ask->msg.u.ENABLE.nonce, code, "" };
+
+	snprintf(answer.text, sizeof(answer.text), "%s", text);
+	ask_socket_answer(requests.fd, &ask->from.address, &answer);
 }
 
 void

@@ -7,12 +7,17 @@
 
 extern char instance[32], name[IPC_NAME_MAX];
 extern struct sched_page *page;
-extern mqd_t requests;
+extern struct ask_socket requests;
 
 /* .init and .fini of a suite. */
 void command_setup(void);
 void command_teardown(void);
 void start_supervisor(void);
+/* The next request, and its answer. */
+void take_request(struct ask *ret_ask);
+void answer_request(const struct ask *ask, int code, const char *text);
+/* A request waits. */
+bool is_asked(void);
 
 /* What a run of the command said. */
 struct run {

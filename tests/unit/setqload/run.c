@@ -21,20 +21,15 @@ TestSuite(setqload, .init = command_setup, .fini = command_teardown);
 static void
 answer_one(int code, const char *text)
 {
-	struct pollfd p = { .fd = requests, .events = POLLIN };
 	struct ask ask;
 
-	cr_assert_eq(poll(&p, 1, 120000), 1);
-	cr_assert_eq(ask_take(requests, &ask), 2);
+	take_request(&ask);
 	cr_expect_eq(ask.msg.u.SET_LOAD_FOR.queue, 3);
 	cr_expect_eq(ask.msg.u.SET_LOAD_FOR.local_used, 2);
 	cr_expect_eq(ask.msg.u.SET_LOAD_FOR.local_limit, 10);
 	cr_expect_eq(ask.msg.u.SET_LOAD_FOR.remote_used, 5);
 	cr_expect_eq(ask.msg.u.SET_LOAD_FOR.remote_limit, 20);
-	page_write_begin(&page->head);
-	ask_answer(page, ask.msg.u.SET_LOAD_FOR.pid,
-	    ask.msg.u.SET_LOAD_FOR.nonce, code, text);
-	page_write_end(&page->head, clock_mono(), clock_wall());
+	answer_request(&ask, code, text);
 }
 
 enum how {
@@ -128,7 +123,6 @@ Test(setqload, A5_no_supervisor)
 /* What it left behind is there and would take the request. */
 Test(setqload, A5_supervisor_killed)
 {
-	struct mq_attr attr;
 	struct run r;
 
 	start_supervisor();
@@ -137,8 +131,7 @@ Test(setqload, A5_supervisor_killed)
 	r = run_usual(PLAIN);
 	cr_expect_eq(r.code, EX_UNAVAILABLE);
 	cr_expect(strstr(r.err, "sign of life") != NULL, "%s", r.err);
-	cr_assert_eq(mq_getattr(requests, &attr), 0);
-	cr_expect_eq(attr.mq_curmsgs, 0, "asked all the same");
+	cr_expect_not(is_asked(), "asked all the same");
 }
 
 Test(setqload, A5_another_version)
@@ -152,16 +145,19 @@ Test(setqload, A5_another_version)
 	cr_expect(strstr(r.err, "version") != NULL, "%s", r.err);
 }
 
-Test(setqload, I1_message_queue_stays_full)
+Test(setqload, I1_no_room_for_requests)
 {
 	struct run r;
+	int fd;
 
 	start_supervisor();
-	while (mq_send(requests, "x", 1, 0) == 0)
+	cr_assert_eq(ask_socket_connect(instance, NULL, &fd), 0);
+	while (send(fd, "x", 1, MSG_DONTWAIT) == 1)
 		;
 	r = run_usual(PLAIN);
 	cr_expect_eq(r.code, EX_TEMPFAIL);
-	cr_expect(strstr(r.err, "full") != NULL, "%s", r.err);
+	cr_expect(strstr(r.err, "takes no requests") != NULL, "%s", r.err);
+	close(fd);
 }
 
 Test(setqload, nobody_answers)
@@ -176,7 +172,6 @@ Test(setqload, nobody_answers)
 
 Test(setqload, A4_no_permission)
 {
-	struct mq_attr attr;
 	struct run r;
 
 	if (geteuid() != 0)
@@ -185,20 +180,19 @@ Test(setqload, A4_no_permission)
 	r = run_usual(AS_NOBODY);
 	cr_expect_eq(r.code, EX_NOPERM);
 	cr_expect(strstr(r.err, "no permission") != NULL, "%s", r.err);
-	cr_assert_eq(mq_getattr(requests, &attr), 0);
-	cr_expect_eq(attr.mq_curmsgs, 0);
+	cr_expect_not(is_asked());
 }
 
-/* Between a start and its message queue, or without one. */
-Test(setqload, I2_no_message_queue)
+/* Between a start and its socket, or without one. */
+Test(setqload, I2_no_socket)
 {
 	struct run r;
 
 	start_supervisor();
-	mq_unlink(name);
+	ask_socket_close(instance, &requests);
 	r = run_usual(PLAIN);
 	cr_expect_eq(r.code, EX_TEMPFAIL);
-	cr_expect(strstr(r.err, "nor message queue") != NULL, "%s", r.err);
+	cr_expect(strstr(r.err, "no socket") != NULL, "%s", r.err);
 }
 
 /* ---- the list ---- */
@@ -213,15 +207,13 @@ run_list(enum how how)
 
 Test(setqload, list_asks_nobody)
 {
-	struct mq_attr attr;
 	struct run r;
 
 	start_supervisor();
 	r = run_list(PLAIN);
 	cr_expect_eq(r.code, EX_OK, "%s", r.err);
 	cr_expect(strstr(r.out, "nothing is set by hand") != NULL, "%s", r.out);
-	cr_assert_eq(mq_getattr(requests, &attr), 0);
-	cr_expect_eq(attr.mq_curmsgs, 0);
+	cr_expect_not(is_asked());
 }
 
 Test(setqload, A4_anybody_may_list)
