@@ -184,7 +184,7 @@ write_new(int dir, const char *name, mode_t mode, const struct buf *text)
 {
 	int r, fd;
 
-	/* What a crash left there, or somebody put there. */
+	/* A crash may have left one there, or somebody put one there. */
 	if (unlinkat(dir, name, 0) < 0 && errno != ENOENT)
 		return -errno;
 	fd = openat(dir, name,

@@ -142,7 +142,7 @@ void spool_leaf(const struct spool *sp, enum spool_dir dir, uint64_t inode,
  */
 bool spool_name_leaf(enum spool_dir dir, uint32_t split, const char *name,
     char *out, size_t size);
-/* What lies under that name, a link as a link. -errno. */
+/* Of the name itself, also of a link. -errno. */
 int spool_stat(const struct spool *sp, enum spool_dir dir, uint64_t inode,
     struct stat *ret_st);
 /* Opens what lies under that name, whatever it is, but a link. -errno. */

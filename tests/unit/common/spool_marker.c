@@ -8,7 +8,7 @@
 #include "tests/unit/sync_seam.h"
 
 /* A queue with a marker is complete.
- * mutations: common/spool/marker.c: write_marker() does not sync;
+ * mutations: common/base/file.c: write_new() does not sync;
  * common/spool/spool_create.c: fill_queue() writes the marker before the
  * directories. */
 Test(spool_marker, D12_D24_a_marker_is_on_disk_behind_the_directories)
