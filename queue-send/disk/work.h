@@ -1,13 +1,10 @@
 /* queue-send/disk/work.h - the kinds of work that wait for the disk
  * (daemon/executor.h; docs/QUEUE.md, "Threads").
  *
- * What is done with one message is done in this order. The table of steps
- * (state/steps.h) and messages_put() see to it.
- *
- *	read, record    while it is STATE_ACTIVE, STATE_READING or
- *STATE_FETCHING; it is STATE_FINISHED when all is recorded sync            the
- *marks, before a move that a power cut may keep report          the failures,
- *before they are removed or the file moves move or remove  the last one
+ * The order of what is done with one message: it is read, and its results are
+ * recorded; then its marks are synced, its failures are reported, and its file
+ * is moved or removed. The table of steps (state/steps.h) and messages_put()
+ * see to that.
  *
  * A task's ended() gets the struct send. */
 #ifndef QUEUE_SEND_DISK_WORK_H
@@ -33,8 +30,8 @@ usec_t disk_look(struct send *s);
 /* Was a thread held up by the disk in the last seconds, or the loop? Then the
  * loop leaves to threads what else costs less than a thread. */
 bool disk_is_slow(struct send *s);
-/* Who writes a mark: a byte in a page that is in memory costs a thread ten
- * times as much, on a disk that answers. */
+/* The kind of work that a mark is. One byte in a page that is in memory costs a
+ * thread ten times as much as the loop, while the disk answers. */
 enum disk_kind
 disk_kind_of_mark(struct send *s, const struct message *m, bool has_reason);
 /* The loop began something on the disk then, and has done it. */

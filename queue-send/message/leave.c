@@ -80,7 +80,7 @@ leave_prepare(struct send *s, const struct message *m, struct move *mv)
 	    l->due == MOVE_WITHOUT_DUE ? m->active_mono : s->now + delay;
 }
 
-/* ---- what follows in memory ---- */
+/* ---- memory follows the move ---- */
 
 static void
 in_hold(struct send *s, struct message *m, const struct move *mv UNUSED)

@@ -26,7 +26,7 @@ struct leave {
 };
 
 extern const struct leave leave[NFATES];
-/* What the move of a message of mv->fate needs of the table. */
+/* Sets the fields of the move that the table has for mv->fate. */
 void leave_prepare(struct send *s, const struct message *m, struct move *mv);
 
 #endif

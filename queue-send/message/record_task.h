@@ -47,7 +47,7 @@ struct record {
 	usec_t when_wall;
 	int fd;             /* of the message; -1: it is opened, and closed */
 	enum spool_dir dir; /* of the reason: SPOOL_BOUNCE or SPOOL_DEFER */
-	bool begins;        /* what lies there is of another message, or of
+	bool begins;        /* the file is of another message, or of
 			       another attempt */
 	bool first;         /* no attempt was made before this one */
 	bool locks;         /* an expansion may mark the recipient meanwhile */

@@ -27,22 +27,21 @@ RB_HEAD(claims, claim);
 /* The states of a message (state/steps.c has the steps between them). Each has
  * a list of its messages. */
 enum message_state {
-	STATE_OFFERED_INCOMING,  /* prepared by todo-proc, waits for room */
+	STATE_OFFERED_INCOMING,  /* a file of incoming/ that waits for room */
 	STATE_OFFERED_DEFERRED,  /* the same, of deferred/ */
-	STATE_ENTERING_INCOMING, /* offered, and a move is under way (moves.c)
-				  */
+	STATE_ENTERING_INCOMING, /* offered, and the move is under way */
 	STATE_ENTERING_DEFERRED, /* the same, of deferred/ */
 	/* In the active queue: */
 	STATE_ACTIVE,     /* entries wait or run, or more is read later */
 	STATE_READING,    /* a batch of recipients is read */
 	STATE_FETCHING,   /* a thread reads the batch into memory */
 	STATE_FINISHED,   /* nothing of it waits or runs: it is to leave */
-	STATE_STUCK,      /* its file could not be moved: tried again later */
-	STATE_UNSYNCED,   /* its marks wait to be synced */
-	STATE_SYNCING,    /* a thread syncs its marks */
-	STATE_UNREPORTED, /* its failures are to be reported */
+	STATE_STUCK,      /* the move failed, and is tried again */
+	STATE_UNSYNCED,   /* marks of it wait to be synced */
+	STATE_SYNCING,    /* a thread syncs them */
+	STATE_UNREPORTED, /* failures of it are to be reported */
 	STATE_REPORTING,  /* a thread makes the report */
-	STATE_LEAVING,    /* its move is under way */
+	STATE_LEAVING,    /* the move is under way */
 	NSTATES,
 };
 

@@ -17,7 +17,7 @@ TABLE = "common/log/events.c"
 TEXT = re.compile(r"\blog_(?:debug|info|warning|error)\(")
 ROW = re.compile(r'\{ "([^"]+\.c)", "([^"]+)" \}')
 EVENT = re.compile(r'log_message\(\s*\w+,\s*"([^"]+)"'
-                   r'|\b(?:say\([mt], \w+|schedule_log_write\(\s*\w+),\s*"([^"]+)"')
+                   r'|\b(?:say\((?:[mt]|id), \w+|schedule_log_write\(\s*\w+),\s*"([^"]+)"')
 NAMED = re.compile(r'struct log_event \w+ = \{[^;]*?\.name = "([^"]+)"', re.S)
 FIELD = re.compile(r'\bLOG_(?:STR|ADDR|INT|TIME|DECIMALS?)\("([^"]+)"')
 MEMBERS = re.compile(r'LOG_DECIMALS\("[^"]+", \w+, "([^"]+)"')
