@@ -297,3 +297,24 @@ publish_health(struct super *s)
 		free(old);
 	}
 }
+
+void
+publish_answer(
+    struct super *s, const struct asker *asker, int code, const char *text)
+{
+	struct sched_answer answer = { asker->pid, asker->nonce, code, "" };
+
+	snprintf(answer.text, sizeof(answer.text), "%s", text);
+	ask_socket_answer(s->requests.socket.fd, &asker->to, &answer);
+}
+
+void
+publish_warnings(struct buf *lines)
+{
+	char *rest = lines->data, *line;
+
+	while ((line = strsep(&rest, "\n")) != NULL)
+		if (*line != '\0')
+			log_warning("%s", line);
+	buf_done(lines);
+}

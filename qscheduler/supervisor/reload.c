@@ -100,7 +100,7 @@ tell_result(struct super *s, struct buf *lines)
 		log_warning("reload: changed, but needs a restart: %.*s",
 		    (int)len, buf_str(lines));
 	memset(lines->data, '\n', len);
-	super_warn(lines);
+	publish_warnings(lines);
 }
 
 /* The worker has just written what is in force: it is in memory. */
@@ -168,7 +168,7 @@ answer_askers(struct super *s, bool all)
 	    r->restart[0] != '\0' ? "; needs a restart: " : "", r->restart);
 	for (i = 0; i < r->nwaiting; i++)
 		if (r->waiting[i].begun || all)
-			request_answer(s, &r->waiting[i].asker,
+			publish_answer(s, &r->waiting[i].asker,
 			    refused ? -EBADMSG : 0,
 			    refused ? "old configuration in force" : done);
 		else

@@ -390,16 +390,6 @@ tell(const struct request *r)
 	    r->reason.len > 0 ? r->reason.data : "");
 }
 
-void
-request_answer(
-    struct super *s, const struct asker *asker, int code, const char *text)
-{
-	struct sched_answer answer = { asker->pid, asker->nonce, code, "" };
-
-	snprintf(answer.text, sizeof(answer.text), "%s", text);
-	ask_socket_answer(s->requests.socket.fd, &asker->to, &answer);
-}
-
 int
 request_handle(struct super *s, const struct msg *msg,
     const struct ask_source *from, usec_t now)
@@ -433,6 +423,6 @@ request_handle(struct super *s, const struct msg *msg,
 	if (s->store.change != change)
 		store_answer(s, &r.asker, text, now);
 	else
-		request_answer(s, &r.asker, code, text);
+		publish_answer(s, &r.asker, code, text);
 	return code;
 }

@@ -141,7 +141,7 @@ warn_aliases(const struct conf *conf, bool private)
 
 	(void)files_alias_complaints(conf, private, &lines);
 	(void)files_warn_administrators(conf, &lines, &error);
-	super_warn(&lines);
+	publish_warnings(&lines);
 	buf_done(&error);
 }
 

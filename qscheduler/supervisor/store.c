@@ -29,7 +29,7 @@ answer_first(struct super *s, const char *more)
 	char text[SCHED_ANSWER_SIZE];
 
 	snprintf(text, sizeof(text), "%s%s", a->text, more);
-	request_answer(s, &a->asker, 0, text);
+	publish_answer(s, &a->asker, 0, text);
 	st->nwaiting--;
 	memmove(a, a + 1, st->nwaiting * sizeof(*a));
 }

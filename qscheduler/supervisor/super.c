@@ -23,17 +23,6 @@ end_loop(struct super *s, int status)
 	event_base_loopbreak(s->instance.loop);
 }
 
-void
-super_warn(struct buf *lines)
-{
-	char *rest = lines->data, *line;
-
-	while ((line = strsep(&rest, "\n")) != NULL)
-		if (*line != '\0')
-			log_warning("%s", line);
-	buf_done(lines);
-}
-
 static void
 warn_host(const struct super *s)
 {
@@ -41,7 +30,7 @@ warn_host(const struct super *s)
 
 	(void)file_systems_warn(s->instance.conf, &lines);
 	(void)start_warn_programs(s->instance.conf, &s->instance.users, &lines);
-	super_warn(&lines);
+	publish_warnings(&lines);
 }
 
 static void

@@ -91,6 +91,15 @@ struct publisher {
 int publish_open(struct super *s, uint32_t *ret_pid);
 void publish_close(struct super *s);
 void publish(struct super *s, usec_t now);
+/* The command that an answer goes to. */
+struct asker {
+	uint32_t pid, nonce; /* of the request */
+	struct ask_address to;
+};
+void publish_answer(
+    struct super *s, const struct asker *asker, int code, const char *text);
+/* Logs each line as a warning; lines is empty then. */
+void publish_warnings(struct buf *lines);
 /* Make our segment again if it is not there: when it was taken away, cut off or
  * written over, every tick; when its name leads elsewhere, or there was none,
  * every EVERY_HEALTH. */
@@ -121,13 +130,6 @@ void requests_health(struct super *s);
 void requests_tick(struct super *s);
 
 /* ---- requests.c ---- */
-/* The command that an answer goes to. */
-struct asker {
-	uint32_t pid, nonce; /* of the request */
-	struct ask_address to;
-};
-void request_answer(
-    struct super *s, const struct asker *asker, int code, const char *text);
 /* One request; returned is what was answered, or -EBADMSG. */
 int request_handle(struct super *s, const struct msg *msg,
     const struct ask_source *from, usec_t now);
@@ -416,8 +418,6 @@ int super_run(const struct options *options);
 /* ---- super.c ---- */
 /* Empty, with its floors joined; nothing is opened or started. */
 void super_init(struct super *s, const struct options *options);
-/* Logs each line as a warning; lines is empty then. */
-void super_warn(struct buf *lines);
 void super_start(struct super *s);
 void super_stop(struct super *s);
 void super_tick(struct super *s);
