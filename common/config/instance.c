@@ -14,6 +14,22 @@ put(struct buf *ret_instance, const char *name)
 	return buf_add_str(ret_instance, name);
 }
 
+int
+param_check(
+    const char *name, const char *value, struct buf *ret_text, struct buf *why)
+{
+	const struct param *p = param_find(name);
+	struct conf conf = { 0 };
+	int r = param_set(p, &conf, value, why);
+
+	if (r == 0) {
+		buf_reset(ret_text);
+		r = param_format(p, &conf, ret_text);
+	}
+	param_free(p, &conf);
+	return r;
+}
+
 static int
 take(const char *where, const char *value, struct buf *ret_instance,
     struct buf *error)

@@ -142,19 +142,3 @@ param_find_override(const char *name, size_t *ret_transport_len)
 		}
 	return NULL;
 }
-
-int
-param_check(
-    const char *name, const char *value, struct buf *ret_text, struct buf *why)
-{
-	const struct param *p = param_find(name);
-	struct conf conf = { 0 };
-	int r = param_set(p, &conf, value, why);
-
-	if (r == 0) {
-		buf_reset(ret_text);
-		r = param_format(p, &conf, ret_text);
-	}
-	param_free(p, &conf);
-	return r;
-}
