@@ -100,7 +100,8 @@ Test(successes, what_another_host_took_is_relayed)
 	world_is_empty(&w);
 }
 
-/* mutation: queue-send/agents/delivery.c: begin_report() forgets that it was. */
+/* mutation: queue-send/agents/delivery.c: begin_report() forgets that it was.
+ */
 Test(successes, N20_a_server_that_has_the_wishes_tells_by_itself)
 {
 	uint64_t report;
