@@ -19,15 +19,24 @@ struct executor {
 	struct lane lanes[EXECUTOR_KINDS_MAX];
 };
 
+/* The ends of tasks that one turn of the loop takes: threads that end many
+ * tasks after a hang hold up nothing else. The owner is woken, and takes the
+ * rest in the next turn. */
+#define ENDED_PER_TURN 64
+
 static void
 take_ended(struct lane *lane)
 {
 	const struct executor_owner *owner = &lane->executor->owner;
-	struct sync_task *task = sync_pool_take(lane->pool);
+	struct sync_task *task;
+	int n;
 
-	if (task != NULL)
-		owner->woken(owner->arg);
-	for (; task != NULL; task = sync_pool_take(lane->pool)) {
+	for (n = 0; n < ENDED_PER_TURN; n++) {
+		task = sync_pool_take(lane->pool);
+		if (task == NULL)
+			return;
+		if (n == 0)
+			owner->woken(owner->arg);
 		lane->executor->under_way--;
 		task->ended(owner->arg, task);
 	}

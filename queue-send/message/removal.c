@@ -8,9 +8,10 @@
 #include "log/log.h"
 #include "spool/reason.h"
 
-#define WAITING_MAX 16384
-#define BATCH       32
-#define DELAY       (20 * USEC_PER_MSEC)
+#define WAITING_MAX      16384
+#define BATCH            32
+#define REMOVED_PER_TURN 50 /* by the loop */
+#define DELAY            (20 * USEC_PER_MSEC)
 
 /* All that a thread reads of it is set before the thread gets it. */
 struct removal {
@@ -248,10 +249,14 @@ static void
 start_waiting(struct send *s)
 {
 	struct removals *p = &s->removals;
+	const bool threads = disk_has_threads(s, DISK_REMOVE);
 	struct sync_task *task;
+	int n;
 
-	while ((task = STAILQ_FIRST(&p->waiting)) != NULL &&
-	    s->now >= p->not_before) {
+	for (n = 0; threads || n < REMOVED_PER_TURN; n++) {
+		task = STAILQ_FIRST(&p->waiting);
+		if (task == NULL || s->now < p->not_before)
+			return;
 		STAILQ_REMOVE_HEAD(&p->waiting, link);
 		p->nwaiting--;
 		disk_do(s, DISK_REMOVE, task);
