@@ -87,7 +87,7 @@ dead_work(struct send *s)
 	struct sched_entry *e;
 	uint32_t n = 0;
 
-	if (s->stopping || s->health.read_only || results_are_full(s))
+	if (s->stopping || s->health.read_only || reasons_are_full(s))
 		return USEC_NEVER;
 	while (n < DEFERRED_PER_TURN && !s->health.read_only) {
 		if (s->now < s->dispatch_at)

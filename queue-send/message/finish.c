@@ -152,6 +152,10 @@ move_away(struct send *s, struct message *m, enum message_fate fate)
 		.t.clear = strange_reasons(m),
 	};
 
+	if (moves_are_full(s)) {
+		messages_put(&s->messages, m, STATE_UNMOVED);
+		return;
+	}
 	leave_prepare(s, m, &mv);
 	mv.t.has_note = fate == FATE_HELD && m->rule != 0 &&
 	    rules_note(s, m->rule, &mv.t.note) == 0;
@@ -174,6 +178,10 @@ clear_strange(struct send *s, struct message *m)
 		.t = { .clear = strange_reasons(m), .stays = true },
 	};
 
+	if (moves_are_full(s)) {
+		messages_put(&s->messages, m, STATE_UNMOVED);
+		return;
+	}
 	move_begin(s, m, &mv);
 }
 

@@ -3,6 +3,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#define LEAVING_MAX 64 /* under way */
+
 bool
 move_is_under_way(const struct message *m)
 {
@@ -10,16 +12,46 @@ move_is_under_way(const struct message *m)
 	    m->state == STATE_ENTERING_DEFERRED || m->state == STATE_LEAVING;
 }
 
+bool
+moves_are_full(const struct send *s)
+{
+	return s->messages.count[STATE_LEAVING] >= LEAVING_MAX;
+}
+
+static void
+end_move(struct send *s, struct move *mv)
+{
+	struct message *m = messages_find(&s->messages, mv->t.task.inode);
+
+	if (m != NULL && move_is_under_way(m))
+		mv->ended(s, m, mv);
+}
+
+/* Messages for which there was no place have the next. What becomes of them is
+ * decided anew. */
+static void
+let_more_leave(struct send *s)
+{
+	const uint32_t leaving = s->messages.count[STATE_LEAVING];
+	uint32_t places = leaving < LEAVING_MAX ? LEAVING_MAX - leaving : 0;
+	struct message *m;
+
+	for (; places > 0; places--) {
+		m = messages_first(&s->messages, STATE_UNMOVED);
+		if (m == NULL)
+			return;
+		messages_put(&s->messages, m, STATE_FINISHED);
+	}
+}
+
 static void
 ended(void *send, struct sync_task *task)
 {
 	struct send *s = send;
-	struct move *mv = (struct move *)(void *)task;
-	struct message *m = messages_find(&s->messages, task->inode);
 
-	if (m != NULL && move_is_under_way(m))
-		mv->ended(s, m, mv);
+	end_move(s, (struct move *)(void *)task);
 	sync_task_free(task);
+	let_more_leave(s);
 }
 
 static const enum message_state moving[NSTATES] = {

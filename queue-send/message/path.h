@@ -52,6 +52,8 @@ struct move {
  * is no thread ended() was called when this returns, and m may be gone. */
 void move_begin(struct send *s, struct message *m, struct move *mv);
 bool move_is_under_way(const struct message *m);
+/* So many leave that the next one waits, on STATE_UNMOVED. */
+bool moves_are_full(const struct send *s);
 
 /* ---- active.c ---- */
 
@@ -158,6 +160,9 @@ void results_init(struct send *s);
 void results_done(struct send *s);
 /* So many wait for the disk that no delivery begins. */
 bool results_are_full(const struct send *s);
+/* So many reasons of deferrals wait that no recipient of a dead destination is
+ * deferred. */
+bool reasons_are_full(const struct send *s);
 /* The reason of a recipient alone, in bounce/, which is begun anew with the
  * first of a new message, since what lies there is another message's: inode
  * numbers are reused. */

@@ -15,6 +15,9 @@
 /* Deliveries whose marks a death of the process would lose. */
 #define RECORDS_MAX  1024
 
+/* Marks wait behind at most so many reasons of what nobody delivers now. */
+#define REASONS_MAX  64
+
 /* ---- one recipient ---- */
 
 /* The mark is on disk: the result is logged and counted. */
@@ -77,6 +80,20 @@ without_reason(struct send *s, struct message *m, struct record *r)
 	put_off(s, m, &r->report, text);
 }
 
+/* A file that takes no reason is one fault of the disk, however many recipients
+ * have one. */
+static void
+reason_failed(struct send *s, struct message *m, int error)
+{
+	static const char what[] = "write a reason";
+
+	if (m->reason_failed || disk_is_shortage(error))
+		disk_write_failed_again(s, m, what, error);
+	else
+		disk_write_failed(s, m, what, error);
+	m->reason_failed = true;
+}
+
 /* The record has ended. False: its mark is to be written later. */
 static bool
 conclude(struct send *s, struct message *m, struct record *r)
@@ -84,8 +101,7 @@ conclude(struct send *s, struct message *m, struct record *r)
 	m->succeeded |= r->succeeded;
 	if (r->unmarked) {
 		if (r->reason_error < 0)
-			disk_write_failed(
-			    s, m, "write a reason", r->reason_error);
+			reason_failed(s, m, r->reason_error);
 		return true;
 	}
 	if (r->is_locked) {
@@ -120,6 +136,7 @@ ended(void *send, struct sync_task *task)
 	struct message *m = r->message;
 
 	s->records--;
+	s->reasons -= r->unmarked;
 	if (!conclude(s, m, r)) {
 		STAILQ_INSERT_TAIL(&s->unrecorded, task, link);
 		s->record_at = s->now + s->conf->error_interval;
@@ -140,6 +157,7 @@ begin_task(struct send *s, struct record *r, enum disk_kind kind)
 		messages_use(&s->messages, r->message);
 	r->fd = r->message->fd;
 	s->records++;
+	s->reasons += r->unmarked;
 	disk_do(s, kind, &r->task);
 	if (kind == DISK_MARK)
 		disk_waited(s, began);
@@ -149,6 +167,12 @@ bool
 results_are_full(const struct send *s)
 {
 	return s->records >= RECORDS_MAX;
+}
+
+bool
+reasons_are_full(const struct send *s)
+{
+	return s->reasons >= REASONS_MAX || results_are_full(s);
 }
 
 /* ---- one record ---- */
@@ -172,12 +196,36 @@ writes_bounce(const struct record *r)
 	    (r->file.version > QUEUE_FILE_PLAIN && r->has_sender);
 }
 
+static bool
+file_is_begun(const struct message *m, enum spool_dir dir)
+{
+	return dir == SPOOL_DEFER ? m->reasons_begun
+				  : !m->first || m->bounce_begun;
+}
+
+static void
+file_begins(struct message *m, enum spool_dir dir)
+{
+	if (dir == SPOOL_DEFER)
+		m->reasons_begun = true;
+	else
+		m->bounce_begun = true;
+}
+
 /* Without memory the loop writes, unless a thread has another record. */
 static void
 begin_record(struct send *s, struct message *m, struct record *r, bool writes)
 {
-	struct record *copy = record_copy(r, ended);
+	struct record *copy;
 
+	r->begins = writes && !file_is_begun(m, r->dir);
+	copy = record_copy(r, ended);
+	if (copy == NULL && m->nunrecorded > 0 && r->unmarked) {
+		log_error("out of memory for the reason of a recipient");
+		return;
+	}
+	if (writes && (copy != NULL || m->nunrecorded == 0))
+		file_begins(m, r->dir);
 	if (copy != NULL) {
 		m->nunrecorded++;
 		begin_task(s, copy, disk_kind_of_mark(s, m, writes));
@@ -221,18 +269,6 @@ record_of(struct send *s, struct message *m, const struct report *report)
 }
 
 static void
-note_begin(struct message *m, struct record *r)
-{
-	if (r->dir == SPOOL_DEFER) {
-		r->begins = !m->reasons_begun;
-		m->reasons_begun = true;
-	} else {
-		r->begins = m->first && !m->bounce_begun;
-		m->bounce_begun = true;
-	}
-}
-
-static void
 record(struct send *s, struct message *m, const struct report *report)
 {
 	struct record r = record_of(s, m, report);
@@ -243,8 +279,6 @@ record(struct send *s, struct message *m, const struct report *report)
 		removal_tell(s, m);
 		return;
 	}
-	if (writes)
-		note_begin(m, &r);
 	begin_record(s, m, &r, writes);
 }
 
@@ -256,7 +290,6 @@ add_reason(struct send *s, struct message *m, const struct report *report,
 
 	r.unmarked = true;
 	r.dir = dir;
-	note_begin(m, &r);
 	begin_record(s, m, &r, true);
 }
 

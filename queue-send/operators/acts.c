@@ -49,8 +49,6 @@ noted(struct send *s, struct act_task *t, uint32_t *ret_running)
 	m->nunrecorded--;
 	if (r == 0)
 		sync_changed(s);
-	if (r < 0 && t->begins_defer)
-		m->reasons_begun = false;
 	if (r == 0 && act_gives_up(t->what)) {
 		m->expires = true;
 	} else if (r == 0) {

@@ -328,7 +328,8 @@ messages_to_leave(const struct messages *ms)
 {
 	return ms->count[STATE_FINISHED] + ms->count[STATE_UNSYNCED] +
 	    ms->count[STATE_SYNCING] + ms->count[STATE_UNREPORTED] +
-	    ms->count[STATE_REPORTING] + ms->count[STATE_LEAVING];
+	    ms->count[STATE_REPORTING] + ms->count[STATE_UNMOVED] +
+	    ms->count[STATE_LEAVING];
 }
 
 struct queue_id

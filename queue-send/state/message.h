@@ -41,6 +41,7 @@ enum message_state {
 	STATE_SYNCING,    /* a thread syncs them */
 	STATE_UNREPORTED, /* failures of it are to be reported */
 	STATE_REPORTING,  /* a thread makes the report */
+	STATE_UNMOVED,    /* it waits for a place among those that leave */
 	STATE_LEAVING,    /* the move is under way */
 	NSTATES,
 };
@@ -106,6 +107,7 @@ struct message {
 	bool removed : 1;       /* in place of its last mark */
 	bool verp : 1;          /* each recipient has a sender of its own */
 	bool stuck : 1;         /* the disk refused to move it out of active/ */
+	bool reason_failed : 1; /* a reason could not be written */
 	uint8_t locked;         /* tries to report it that met a lock */
 	uint16_t hops;          /* Received fields, at most UINT16_MAX */
 	uint64_t inode;

@@ -239,6 +239,7 @@ struct send {
 	struct queue_rcpt_cursor cursor; /* scratch: 16 KiB, one is enough */
 	struct fetches fetches;
 	uint32_t records; /* results that are being written */
+	uint32_t reasons; /* number of records without a mark */
 	bool probe_away;  /* a thread writes to a queue that cannot write */
 	struct late late;
 	struct sync_tasks unrecorded;  /* results without their marks */

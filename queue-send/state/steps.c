@@ -14,6 +14,7 @@ const char *const message_state_names[NSTATES] = {
 	[STATE_SYNCING] = "syncing",
 	[STATE_UNREPORTED] = "unreported",
 	[STATE_REPORTING] = "reporting",
+	[STATE_UNMOVED] = "unmoved",
 	[STATE_LEAVING] = "leaving",
 };
 
@@ -43,6 +44,8 @@ const struct message_step message_steps[] = {
 	{ STATE_UNREPORTED, STATE_REPORTING, "a thread makes the report" },
 	{ STATE_REPORTING, STATE_UNREPORTED, "the report is tried again" },
 	{ STATE_REPORTING, STATE_FINISHED, "the report ends" },
+	{ STATE_FINISHED, STATE_UNMOVED, "too many leave" },
+	{ STATE_UNMOVED, STATE_FINISHED, "fewer leave" },
 	{ STATE_FINISHED, STATE_LEAVING, "its move begins" },
 	{ STATE_LEAVING, STATE_FINISHED, "it leaves in another way, or later" },
 	{ STATE_LEAVING, STATE_STUCK, "its file cannot be moved" },

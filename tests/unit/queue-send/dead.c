@@ -387,3 +387,22 @@ Test(dead, D9_a_queue_that_cannot_be_written_waits)
 	cr_assert_not(w.s.health.read_only);
 	is_suspended(inode, "..");
 }
+
+/* Marks of deliveries would wait behind the reasons of a long backlog, and no
+ * delivery would begin.
+ * mutation: queue-send/message/results.c: REASONS_MAX is RECORDS_MAX. */
+Test(dead, few_reasons_wait_at_a_time_and_others_are_delivered)
+{
+	uint64_t waits;
+
+	kill_one();
+	w.s.reasons = 64;
+	waits = world_message(&w, "a@one.test", 1);
+	world_message(&w, "b@two.test", 1);
+	cr_expect_eq(world_deliver(&w, AGENT_SENT), 1);
+	cr_expect_eq(world_where(&w, waits), SPOOL_ACTIVE);
+	w.s.reasons = 0;
+	send_wake(&w.s);
+	world_run(&w);
+	is_suspended(waits, ".");
+}

@@ -153,3 +153,28 @@ Test(slow, D43_P15_a_thread_writes_the_reasons_of_poison)
 				 "5.3.0 3 agents died", 19),
 		    0);
 }
+
+/* mutation: queue-send/message/results.c: reason_failed() counts each time. */
+Test(slow, D43_D9_reasons_of_one_message_are_one_fault)
+{
+	struct world_delivery delivery[4];
+	uint64_t inode;
+	size_t i;
+
+	slow_w.threads[DISK_MOVE] = 1;
+	world_again(&slow_w);
+	inode = world_message(&slow_w, "d", ARRAY_LEN(delivery));
+	await_moves();
+	for (i = 0; i < ARRAY_LEN(delivery); i++)
+		world_take_one(&slow_w, &delivery[i]);
+	slow_close();
+	slow_came = 0;
+	for (i = 0; i < ARRAY_LEN(delivery); i++)
+		slow_end(&delivery[i], AGENT_DEFERRED);
+	slow_await(1);
+	world_fail(CALL_WRITE, EIO, ARRAY_LEN(delivery));
+	slow_open(1);
+	await_moves();
+	cr_expect_not(slow_w.s.health.read_only);
+	cr_expect_eq(world_where(&slow_w, inode), SPOOL_DEFERRED);
+}
