@@ -56,37 +56,51 @@ wrap(const struct msg *request, bool judge, usec_t until, struct buf *frame)
 	return r;
 }
 
+/* The next wait of the socket ends at `until`. */
+static int
+limit_wait(int fd, int option, usec_t until)
+{
+	const usec_t left = until - clock_mono();
+	/* 0 would be no limit. */
+	const struct timeval limit = clock_timeval(left > 0 ? left : 1);
+
+	return setsockopt(fd, SOL_SOCKET, option, &limit, sizeof(limit)) < 0
+	    ? -errno
+	    : 0;
+}
+
 /* The kernel lets nobody but the supervisor send to this socket. */
 static int
-hear(int fd, const struct ask_question *q, struct sched_answer *ret_answer)
+hear(int fd, uint32_t nonce, usec_t until, struct sched_answer *ret_answer)
 {
 	ssize_t n;
+	int r;
 
 	do {
+		r = limit_wait(fd, SO_RCVTIMEO, until);
+		if (r < 0)
+			return r;
 		n = recv(fd, ret_answer, sizeof(*ret_answer), 0);
-	} while ((n < 0 && errno == EINTR) ||
-	    (n >= 0 &&
-		(n != sizeof(*ret_answer) || ret_answer->nonce != q->nonce)));
-	return n < 0 ? -ETIMEDOUT : 0;
+		if (n == sizeof(*ret_answer) && ret_answer->nonce == nonce)
+			return 0;
+	} while ((n >= 0 || errno == EINTR) && clock_mono() < until);
+	return -ETIMEDOUT;
 }
 
 static int
 ask(int fd, const struct ask_question *q, struct sched_answer *ret_answer)
 {
-	const struct timeval limit = clock_timeval(q->limit);
-	const usec_t until = clock_mono() + q->limit / 5 * ASK_VOID_FIFTHS;
+	const usec_t start = clock_mono();
+	const usec_t void_at = start + q->limit / 5 * ASK_VOID_FIFTHS;
 	struct buf frame = { 0 };
-	int r = wrap(q->request, q->judge, until, &frame);
+	int r = wrap(q->request, q->judge, void_at, &frame);
 
-	if (r == 0 &&
-	    (setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit)) <
-		    0 ||
-		setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit)) <
-		    0 ||
-		send(fd, frame.data, frame.len, MSG_NOSIGNAL) < 0))
+	if (r == 0)
+		r = limit_wait(fd, SO_SNDTIMEO, void_at);
+	if (r == 0 && send(fd, frame.data, frame.len, MSG_NOSIGNAL) < 0)
 		r = errno == ECONNREFUSED ? -ENOENT : -errno;
 	buf_done(&frame);
-	return r < 0 ? r : hear(fd, q, ret_answer);
+	return r < 0 ? r : hear(fd, q->nonce, start + q->limit, ret_answer);
 }
 
 int

@@ -53,7 +53,7 @@ struct ask_question {
 	const struct msg *request; /* with its own pid and nonce */
 	uint32_t nonce;
 	bool judge;   /* only: would it be carried out? */
-	usec_t limit; /* of the wait for room, and for the answer */
+	usec_t limit; /* of the whole wait; at most two fifths are for room */
 };
 /* Sends, then waits for the answer. 0: answered, *ret_code is 0 or -errno with
  * the text of the supervisor; -ETIMEDOUT: no answer, and the request will not

@@ -1,11 +1,13 @@
 #include "ipc/ask.h"
 
+#include "base/clock.h"
 #include "ipc/names.h"
 #include "ipc_scratch.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -126,6 +128,58 @@ Test(ipc_ask, nobody_answers)
 		r = ask_for(ipc_scratch(), 1, &code, text);
 	cr_expect_eq(r, -EAGAIN, "full");
 	cr_expect_eq(ask_for("another-one", 1, &code, text), -ENOENT);
+}
+
+/* A request that is sent later is void. mutation: ask() gives the wait for room
+ * the whole limit. */
+Test(ipc_ask, I8_the_wait_for_room_is_a_part_of_the_limit)
+{
+	const usec_t limit = 5 * USEC_PER_SEC;
+	char text[SCHED_ANSWER_SIZE];
+	int code, r, i;
+	usec_t start;
+
+	make_supervisor();
+	for (i = 0, r = 0; i < 10000 && r != -EAGAIN; i++)
+		r = ask_for(ipc_scratch(), 1, &code, text);
+	start = clock_mono();
+	cr_expect_eq(ask_for(ipc_scratch(), limit, &code, text), -EAGAIN);
+	cr_expect_lt(clock_mono() - start, limit);
+}
+
+/* A supervisor that answers with what was not asked, and does not end. */
+static _Noreturn void
+answer_others(pid_t parent)
+{
+	const struct sched_answer answer = { 1, 2, 3, "to somebody else" };
+	struct pollfd fd = { ours.fd, POLLIN, 0 };
+
+	if (poll(&fd, 1, 120000) != 1 || ask_socket_take(ours.fd, &ask) != 1)
+		_exit(1);
+	while (getppid() == parent) {
+		ask_socket_answer(ours.fd, &ask.from.address, &answer);
+		(void)poll(NULL, 0, 1);
+	}
+	_exit(0);
+}
+
+/* mutation: hear() waits for each datagram as long as for the first. */
+Test(ipc_ask, I8_other_answers_do_not_lengthen_the_wait)
+{
+	const pid_t self = getpid();
+	char text[SCHED_ANSWER_SIZE];
+	int code;
+	pid_t pid;
+
+	make_supervisor();
+	pid = fork();
+	cr_assert_geq(pid, 0);
+	if (pid == 0)
+		answer_others(self);
+	cr_expect_eq(
+	    ask_for(ipc_scratch(), USEC_PER_SEC, &code, text), -ETIMEDOUT);
+	cr_expect_eq(kill(pid, SIGKILL), 0);
+	cr_expect_eq(waitpid(pid, NULL, 0), pid);
 }
 
 /* What setqload has called failed does not happen when the supervisor can act
