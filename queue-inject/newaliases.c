@@ -92,7 +92,7 @@ refuse_reload(const struct conf *conf, struct refusal *why)
 }
 
 /* 0: the supervisor answered, *ret_code and answer say what; -ENOENT: no
- * supervisor runs; other -errno of ask_request(). */
+ * supervisor has a socket; other -errno of ask_request(). */
 static int
 ask_reload(
     const struct conf *conf, int *ret_code, char answer[SCHED_ANSWER_SIZE])
@@ -105,6 +105,27 @@ ask_reload(
 	    &(struct ask_question){ conf->instance, conf->queue_base, &request,
 		nonce, false, RELOAD_LIMIT },
 	    ret_code, answer);
+}
+
+/* There is no socket of requests. A supervisor may run all the same: while
+ * /dev/shm is full, or until it has made a removed socket again. */
+static int
+report_no_socket(const struct conf *conf, const char *name, struct refusal *why)
+{
+	struct sched_page page;
+
+	if (sched_page_read(conf->instance, &page) == 0 &&
+	    page_writer_lives(&page.head))
+		return refuse(why, REFUSAL_CONFIG,
+		    "%s is valid but NOT in force yet: qscheduler runs, and "
+		    "has no socket for requests now: run newaliases again in a "
+		    "minute, or `systemctl reload qscheduler` (runit: `sv hup "
+		    "qscheduler`)",
+		    conf->alias_file);
+	fprintf(stderr,
+	    "%s: qscheduler does not run: it reads %s when it starts\n", name,
+	    conf->alias_file);
+	return 0;
 }
 
 static int
@@ -120,10 +141,7 @@ reload(const struct conf *conf, const char *name, struct refusal *why)
 	if (r == 0 && code == -EBADMSG)
 		return refuse_reload(conf, why);
 	if (r == -ENOENT)
-		return fprintf(stderr,
-			   "%s: qscheduler does not run: it reads %s "
-			   "when it starts\n",
-			   name, conf->alias_file) < 0;
+		return report_no_socket(conf, name, why);
 	if (r == -EPERM || r == -EACCES || code == -EACCES)
 		return refuse(why, REFUSAL_PERMISSION,
 		    "%s is valid but NOT in force yet: run newaliases as root, "

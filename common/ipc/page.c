@@ -77,10 +77,8 @@ page_start_ticks(pid_t pid)
 	return start_ticks(stat);
 }
 
-/* Without an answer (no /proc, or one that hides other users) it counts as
- * alive. */
-static bool
-writer_lives(const struct page_head *head)
+bool
+page_writer_lives(const struct page_head *head)
 {
 	const pid_t pid = (pid_t)head->pid;
 	int64_t ticks;
@@ -105,7 +103,7 @@ judge_writer(int fd, uint64_t magic, uint32_t *ret_pid)
 	n = io_pread_all(
 	    fd, &head, sizeof(head), (int64_t)page_head_offset(magic));
 	if (n != sizeof(head) || head.magic != magic ||
-	    head.pid == (uint32_t)getpid() || !writer_lives(&head))
+	    head.pid == (uint32_t)getpid() || !page_writer_lives(&head))
 		return 0;
 	*ret_pid = head.pid;
 	return -EBUSY;

@@ -229,6 +229,9 @@ void page_mend(struct page_head *head, size_t size, uint64_t magic);
 /* The start time of a process for a head: 0 unknown, -1 dead but not yet
  * reaped. Pid and start time identify a process within this boot. */
 int64_t page_start_ticks(pid_t pid);
+/* Whether the process that a head names as its writer runs. Where /proc does
+ * not tell, a process of that pid counts as the writer. */
+bool page_writer_lives(const struct page_head *head);
 /* Writer: changes the page between these two. end sets the heartbeat. */
 void page_write_begin(struct page_head *head);
 void page_write_end(struct page_head *head, usec_t now_mono, usec_t now_wall);
