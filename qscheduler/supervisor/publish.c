@@ -299,13 +299,15 @@ publish_health(struct super *s)
 }
 
 void
-publish_answer(
-    struct super *s, const struct asker *asker, int code, const char *text)
+publish_answer(struct super *s, struct asker *asker, int code, const char *text)
 {
 	struct sched_answer answer = { asker->pid, asker->nonce, code, "" };
+	const int fd =
+	    asker->socket >= 0 ? asker->socket : s->requests.socket.fd;
 
 	snprintf(answer.text, sizeof(answer.text), "%s", text);
-	ask_socket_answer(s->requests.socket.fd, &asker->to, &answer);
+	ask_socket_answer(fd, &asker->to, &answer);
+	io_close(&asker->socket);
 }
 
 void

@@ -1,6 +1,7 @@
 #include "qscheduler/supervisor/supervisor.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -401,7 +402,7 @@ request_handle(struct super *s, const struct msg *msg,
 		.answer = text,
 		.from = from,
 		.judge = from->judge,
-		.asker = { msg->u.ENABLE.pid, msg->u.ENABLE.nonce,
+		.asker = { msg->u.ENABLE.pid, msg->u.ENABLE.nonce, -1,
 		    from->address },
 	};
 	const uint64_t change = s->store.change;
@@ -412,6 +413,9 @@ request_handle(struct super *s, const struct msg *msg,
 		i++;
 	if (i == ARRAY_LEN(requests))
 		return -EBADMSG;
+	/* The command hears this socket alone, which may be closed before the
+	 * answer. */
+	r.asker.socket = fcntl(s->requests.socket.fd, F_DUPFD_CLOEXEC, 0);
 	code = requests[i].handle(&r, msg);
 	if (code == ANSWERED_LATER)
 		return 0;

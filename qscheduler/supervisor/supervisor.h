@@ -94,10 +94,13 @@ void publish(struct super *s, usec_t now);
 /* The command that an answer goes to. */
 struct asker {
 	uint32_t pid, nonce; /* of the request */
+	int socket; /* own descriptor of the socket that the request came by;
+		     * -1: none was free */
 	struct ask_address to;
 };
+/* Answers, and closes asker->socket. */
 void publish_answer(
-    struct super *s, const struct asker *asker, int code, const char *text);
+    struct super *s, struct asker *asker, int code, const char *text);
 /* Logs each line as a warning; lines is empty then. */
 void publish_warnings(struct buf *lines);
 /* Make our segment again if it is not there: when it was taken away, cut off or
