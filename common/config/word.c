@@ -6,19 +6,32 @@
 
 #include "base/text.h"
 
-/* The place of value in the list of words. A value of several words has commas
- * between them in the list, and commas or blanks where it is set. */
+/* Write the value as the list would have it. A value of several words has
+ * commas between them in the list, and commas or blanks where it is set. */
+static int
+join_words(const struct param *p, const char *value, struct buf *joined)
+{
+	const char *w;
+	size_t n;
+	int r = 0;
+
+	if (strchr(p->min, ',') == NULL)
+		return buf_add_str(joined, value);
+	while (r == 0 && (w = text_next_word(&value, &n)) != NULL)
+		r = buf_printf(
+		    joined, "%s%.*s", joined->len > 0 ? "," : "", (int)n, w);
+	return r;
+}
+
+/* The place of value in the list of words. */
 static int
 find_word(const struct param *p, const char *value, struct buf *why)
 {
 	struct buf joined = { 0 };
 	const char *w;
 	size_t n;
-	int r = 0, place = 0;
+	int r = join_words(p, value, &joined), place = 0;
 
-	while (r == 0 && (w = text_next_word(&value, &n)) != NULL)
-		r = buf_printf(
-		    &joined, "%s%.*s", joined.len > 0 ? "," : "", (int)n, w);
 	for (w = p->min; r == 0 && *w != '\0'; w += n + (w[n] == ' ')) {
 		n = strcspn(w, " ");
 		if (n == joined.len && memcmp(w, buf_str(&joined), n) == 0)
