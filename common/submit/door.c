@@ -22,7 +22,8 @@
 
 /* ---- the program ---- */
 
-/* The pipes' ends of the door are its standard descriptors. */
+/* The pipes' ends of the door are its standard descriptors. An error of exec
+ * must not be read as one of the message. */
 static int
 spawn(struct through_door *t, const char *program, const char *base,
     uint32_t queue, const int ends[3])
@@ -41,7 +42,10 @@ spawn(struct through_door *t, const char *program, const char *base,
 	if (r == 0)
 		r = posix_spawn(&t->pid, program, &actions, NULL, argv, envp);
 	(void)posix_spawn_file_actions_destroy(&actions);
-	return -r;
+	if (r != 0)
+		snprintf(t->reason, sizeof(t->reason), "%.250s: %s", program,
+		    strerror(r));
+	return r == 0 || r == EAGAIN || r == ENOMEM ? -r : -EIO;
 }
 
 static int
@@ -91,7 +95,7 @@ through_door_begin(
 		r = -errno;
 	else
 		r = start(t, program, real, queue);
-	if (r < 0)
+	if (r < 0 && t->reason[0] == '\0')
 		snprintf(
 		    t->reason, sizeof(t->reason), NAME ": %s", strerror(-r));
 	return r;

@@ -55,18 +55,24 @@ never(void *arg UNUSED)
 	return false;
 }
 
-/* A message to queue-drop, which is this script, as far as the commit. */
 static void
-begin(const char *script, bool (*answer)(void *arg))
+put_program(const char *interpreter, const char *script)
 {
 	FILE *f;
 
 	snprintf(path, sizeof(path), "%s/queue-drop", dir);
 	f = fopen(path, "we");
 	cr_assert_not_null(f);
-	fprintf(f, "#!/bin/sh\ncd %s\n%s\n", dir, script);
+	fprintf(f, "%s\ncd %s\n%s\n", interpreter, dir, script);
 	cr_assert_eq(fclose(f), 0);
 	cr_assert_eq(chmod(path, 0755), 0);
+}
+
+/* A message to queue-drop, which is this script, as far as the commit. */
+static void
+begin(const char *script, bool (*answer)(void *arg))
+{
+	put_program("#!/bin/sh", script);
 	door = (struct through_door){ .give_up = answer };
 	cr_assert_eq(through_door_begin(&door, &conf, 1), 0);
 	cr_assert_eq(through_door_content(&door, "x\n", 2), 0);
@@ -173,4 +179,26 @@ Test(through_door, D52_a_refusal_in_place_of_the_answer_is_passed_on)
 	cr_expect_eq(through_door_commit(&door, &id), -ENOSPC);
 	cr_expect_str_eq(door.reason, "full");
 	through_door_end(&door);
+}
+
+/* An error of exec says nothing of the message: EINVAL and E2BIG would refuse
+ * it for good. */
+Test(through_door, a_program_that_cannot_run_is_a_soft_error)
+{
+	static const struct {
+		const char *interpreter;
+		int error;
+	} rows[] = { { "#!/nosuch/sh", ENOENT }, { "no program", ENOEXEC } };
+	char want[ROOM_TEXT_SIZE];
+	size_t i;
+
+	for (i = 0; i < ARRAY_LEN(rows); i++) {
+		put_program(rows[i].interpreter, "");
+		door = (struct through_door){ .give_up = never };
+		cr_expect_eq(through_door_begin(&door, &conf, 1), -EIO);
+		snprintf(want, sizeof(want), "%s: %s", path,
+		    strerror(rows[i].error));
+		cr_expect_str_eq(door.reason, want, "%s", door.reason);
+		through_door_end(&door);
+	}
 }
