@@ -6,22 +6,47 @@
 
 #define PORT_SMTPS 465 /* RFC 8314 */
 
+/* Of a transport, for next hops without a row. */
+struct policy_default {
+	char *transport;
+	enum tls_level level;
+	bool implicit;
+};
+
 struct policies {
 	struct tls_context *tls;
 	struct tls_policies *table;
 	struct credentials *credentials;
+	struct policy_default transports[CONF_TRANSPORTS_MAX];
+	uint32_t ntransports;
 	bool auth_in_clear, auth_soft;
 	unsigned mechanisms;
 	unsigned references;
 };
 
+static int
+take_transports(struct policies *p, const struct conf *conf)
+{
+	const struct conf_transport *t = conf->transports;
+	char *name;
+
+	for (; p->ntransports < conf->ntransports; t++) {
+		name = strdup(t->name);
+		if (name == NULL)
+			return -ENOMEM;
+		p->transports[p->ntransports++] = (struct policy_default){ name,
+			(enum tls_level)t->tls_level, t->tls_wrappermode };
+	}
+	return 0;
+}
+
 static bool
-verifies(const struct policies *p, const struct conf *conf)
+verifies(const struct policies *p)
 {
 	uint32_t i;
 
-	for (i = 0; i < conf->ntransports; i++)
-		if (conf->transports[i].tls_level == TLS_LEVEL_VERIFY)
+	for (i = 0; i < p->ntransports; i++)
+		if (p->transports[i].level == TLS_LEVEL_VERIFY)
 			return true;
 	return tls_policies_strictest(p->table) == TLS_LEVEL_VERIFY;
 }
@@ -32,7 +57,7 @@ static int
 take_authorities(
     struct policies *p, const struct conf *conf, struct buf *ret_why)
 {
-	bool read = verifies(p, conf) && conf->smtp_tls_CAfile[0] != '\0';
+	bool read = verifies(p) && conf->smtp_tls_CAfile[0] != '\0';
 	int r = tls_context_new(
 	    read ? conf->smtp_tls_CAfile : NULL, &p->tls, ret_why);
 
@@ -54,7 +79,10 @@ policies_new(const struct conf *conf, struct policies **ret_policies,
 	p->auth_in_clear = conf->smtp_auth_in_clear;
 	p->auth_soft = conf->smtp_auth_soft_bounce;
 	p->mechanisms = conf->smtp_sasl_mechanism_filter;
-	r = tls_policies_load(conf->smtp_tls_policy_file, &p->table, ret_why);
+	r = take_transports(p, conf);
+	if (r == 0)
+		r = tls_policies_load(
+		    conf->smtp_tls_policy_file, &p->table, ret_why);
 	if (r == 0)
 		r = credentials_load(
 		    conf->smtp_password_file, &p->credentials, ret_why);
@@ -82,6 +110,8 @@ policies_unref(struct policies **policies)
 	*policies = NULL;
 	if (p == NULL || --p->references > 0)
 		return;
+	while (p->ntransports > 0)
+		free(p->transports[--p->ntransports].transport);
 	tls_policies_free(&p->table);
 	credentials_free(&p->credentials);
 	tls_context_unref(&p->tls);
@@ -110,10 +140,22 @@ choose_names(const struct tls_policy *row, const struct nexthop *hop,
 		policy->names[policy->nnames++] = hop->host;
 }
 
-void
-policy_find(const struct policies *policies, const struct policy_default *of,
+static const struct policy_default *
+find_default(const struct policies *policies, const char *transport)
+{
+	uint32_t i;
+
+	for (i = 0; i < policies->ntransports; i++)
+		if (strcmp(policies->transports[i].transport, transport) == 0)
+			return &policies->transports[i];
+	return NULL;
+}
+
+bool
+policy_find(const struct policies *policies, const char *transport,
     const char *nexthop, const struct nexthop *hop, struct policy *ret_policy)
 {
+	const struct policy_default *of = find_default(policies, transport);
 	const struct tls_policy *row =
 	    tls_policies_find(policies->table, nexthop);
 	struct policy policy = {
@@ -123,6 +165,8 @@ policy_find(const struct policies *policies, const struct policy_default *of,
 		.mechanisms = policies->mechanisms,
 	};
 
+	if (of == NULL)
+		return false;
 	policy.level = row != NULL ? row->level : of->level;
 	policy.implicit = policy.level != TLS_LEVEL_NONE &&
 	    (of->implicit || (row != NULL && row->implicit) ||
@@ -136,4 +180,5 @@ policy_find(const struct policies *policies, const struct policy_default *of,
 	policy.apart = row != NULL || policy.credential != NULL ||
 	    policy.level == TLS_LEVEL_VERIFY;
 	*ret_policy = policy;
+	return true;
 }

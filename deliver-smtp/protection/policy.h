@@ -18,9 +18,9 @@
 
 struct policies;
 
-/* A file of policies or credentials that cannot be read is an error.
- * Authorities that cannot be read are not: *ret_why has the reason then, and no
- * server is verified. */
+/* Of the levels of TLS of the transports, and of the files. A file of policies
+ * or credentials that cannot be read is an error. Authorities that cannot be
+ * read are not: *ret_why has the reason then, and no server is verified. */
 int policies_new(const struct conf *conf, struct policies **ret_policies,
     struct buf *ret_why);
 struct policies *policies_ref(struct policies *policies);
@@ -40,15 +40,9 @@ struct policy {
 	bool apart;
 };
 
-/* Of a transport, for next hops without a row. */
-struct policy_default {
-	enum tls_level level;
-	bool implicit;
-};
-
-/* nexthop is the text of hop; both and the policies outlive *ret_policy. */
-void
-policy_find(const struct policies *policies, const struct policy_default *of,
+/* nexthop is the text of hop; both and the policies outlive *ret_policy. False:
+ * the policies have no such transport. */
+bool policy_find(const struct policies *policies, const char *transport,
     const char *nexthop, const struct nexthop *hop, struct policy *ret_policy);
 
 #endif

@@ -281,13 +281,11 @@ take_policy(struct session *s)
 	const char *hop =
 	    s->reach.fell_back ? s->reach.fallback_hop : s->delivery->nexthop;
 
-	if (s->settings.known) {
-		policy_find(s->c.policies, &s->settings.protection, hop,
-		    &s->reach.hop, &s->policy);
+	if (policy_find(s->c.policies, s->delivery->transport, hop,
+		&s->reach.hop, &s->policy))
 		return true;
-	}
 	verdict_set(&s->why, AGENT_DEFERRED, "4.3.5",
-	    "there is no transport %s: its policy of TLS is not known",
+	    "the policy of TLS of transport %s is not known",
 	    s->delivery->transport);
 	return false;
 }

@@ -69,8 +69,6 @@ struct settings {
 	enum conf_eight eight; /* where 8BITMIME is not offered */
 	bool chunking;         /* BDAT where it is offered */
 	uint32_t ignored;      /* keywords of EHLO: smtp_keyword_find() */
-	bool known;            /* the configuration has the transport */
-	struct policy_default protection;
 	/* Connections of a delivery that get past the handshake, at most; 0: no
 	 * limit. A kept one is not counted. */
 	uint32_t session_limit;

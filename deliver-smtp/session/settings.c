@@ -125,7 +125,6 @@ settings_apply(
 	const int place = conf_transport_find(conf, transport);
 	const struct conf_transport *t;
 
-	settings->known = place >= 0;
 	if (place < 0)
 		return;
 	t = &conf->transports[place];
@@ -136,8 +135,6 @@ settings_apply(
 	settings->eight = (enum conf_eight)t->eight;
 	settings->chunking = t->chunking;
 	settings->ignored = t->ehlo_ignored;
-	settings->protection.level = (enum tls_level)t->tls_level;
-	settings->protection.implicit = t->tls_wrappermode;
 	load_source(t, &settings->source);
 	if (t->helo.name[0] != '\0')
 		snprintf(

@@ -233,3 +233,24 @@ Test(program, P11_a_reload_is_for_sessions_that_begin_later)
 	cr_expect_str_eq(p->context.settings.helo, "other.example");
 	end(p);
 }
+
+/* The server has no STARTTLS. A weaker level comes in force with the policies
+ * alone. */
+Test(program, N8_a_reload_that_fails_keeps_the_level_of_TLS)
+{
+	struct program *p = start(bench_plain);
+	struct conf fresh = p->conf;
+	const int place = conf_transport_find(&fresh, "smtp");
+	char absent[] = "/nosuch/policies";
+
+	cr_assert_geq(place, 0);
+	fresh.transports[place].tls_level = TLS_LEVEL_ENCRYPT;
+	smtp_ops.reload(&p->daemon, &fresh);
+	fresh.transports[place].tls_level = TLS_LEVEL_NONE;
+	fresh.smtp_tls_policy_file = absent;
+	smtp_ops.reload(&p->daemon, &fresh);
+	deliver(p);
+	bench_run(&p->bench);
+	bench_expect(&p->bench, "0D4.7.4:", true);
+	end(p);
+}
