@@ -11,6 +11,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
 
 #include "base/io.h"
 #include "spool/spool.h"
@@ -49,25 +51,43 @@ is_below(const char *path, const char *point)
 		(path[len] == '/' || path[len] == '\0'));
 }
 
+/* ".../vda", by the number of the device: the table of mounts may say
+ * /dev/root, and /dev may lack the node. NULL: sysfs does not know it. The root
+ * of what is mounted is in memory: no disk is asked. */
+static char *
+find_device(const char *sysfs, const char *point)
+{
+	struct buf path = { 0 };
+	char *device = NULL;
+	struct stat st;
+
+	if (stat(point, &st) == 0 &&
+	    buf_printf(&path, "%s/dev/block/%u:%u", sysfs, major(st.st_dev),
+		minor(st.st_dev)) == 0)
+		device = realpath(path.data, NULL);
+	buf_done(&path);
+	return device;
+}
+
 /* ext4 names the task that writes its journal in sysfs, or "<none>". False,
  * too, where it does not say. */
 static bool
-lacks_journal(const char *sysfs, const char *device)
+lacks_journal(const char *sysfs, const char *point)
 {
 	static const char none[] = "<none>";
-	char *real = realpath(device, NULL), said[sizeof(none)] = { 0 };
-	const char *name = strrchr(real == NULL ? device : real, '/');
+	char *device = find_device(sysfs, point), said[sizeof(none)] = { 0 };
 	struct buf path = { 0 };
 	int fd = -1;
 
-	if (name != NULL &&
-	    buf_printf(&path, "%s/fs/ext4%s/journal_task", sysfs, name) == 0)
+	if (device != NULL &&
+	    buf_printf(&path, "%s/fs/ext4%s/journal_task", sysfs,
+		strrchr(device, '/')) == 0)
 		fd = open(path.data, O_RDONLY | O_CLOEXEC);
 	if (fd >= 0)
 		(void)io_read_all(fd, said, sizeof(none) - 1);
 	io_close(&fd);
 	buf_done(&path);
-	free(real);
+	free(device);
 	return strcmp(said, none) == 0;
 }
 
@@ -82,7 +102,7 @@ judge_mount(const struct mntent *m, const char *sysfs, bool has[NTROUBLES])
 	    strcmp(m->mnt_type, "ramfs") == 0;
 	has[NO_JOURNAL] = strcmp(m->mnt_type, "ext2") == 0 ||
 	    (strcmp(m->mnt_type, "ext4") == 0 &&
-		lacks_journal(sysfs, m->mnt_fsname));
+		lacks_journal(sysfs, m->mnt_dir));
 }
 
 static void

@@ -254,8 +254,8 @@ struct file_systems_of {
 	size_t count;
 	const char *sysfs; /* "/sys", where ext4 tells of its journal */
 };
-/* The lines, by a table of mounts as /proc/self/mounts is. Only sysfs is read:
- * no disk. */
+/* The lines, by a table of mounts as /proc/self/mounts is. Sysfs is read, and
+ * mount points are looked at: no disk. */
 int file_systems_judge(
     FILE *mounts, const struct file_systems_of *of, struct buf *out);
 

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #define MOUNTS                                         \
@@ -33,14 +34,17 @@
 	"/b: queue " queue ": its file system " device " at " point " "
 
 static void
-expect_said(const char *real, size_t count, const char *sysfs, const char *want)
+expect_said(const char *table, const char *real, size_t count,
+    const char *sysfs, const char *want)
 {
 	static const uint32_t queues[] = { 1, 2, 3, 4, 7, 9 };
-	char text[] = MOUNTS;
-	FILE *mounts = fmemopen(text, strlen(text), "r");
+	char text[1024];
+	FILE *mounts;
 	struct buf out = { 0 };
 	const struct file_systems_of of = { "/b", real, queues, count, sysfs };
 
+	snprintf(text, sizeof(text), "%s", table);
+	mounts = fmemopen(text, strlen(text), "r");
 	cr_assert_not_null(mounts);
 	cr_assert_eq(file_systems_judge(mounts, &of, &out), 0);
 	cr_expect_str_eq(buf_str(&out), want, "%s: %s", real, buf_str(&out));
@@ -76,52 +80,59 @@ Test(file_systems, by_the_table_of_mounts)
 	size_t i;
 
 	for (i = 0; i < ARRAY_LEN(rows); i++)
-		expect_said(
-		    rows[i].real, rows[i].count, "/nowhere", rows[i].want);
+		expect_said(MOUNTS, rows[i].real, rows[i].count, "/nowhere",
+		    rows[i].want);
 }
 
-/* A directory as sysfs is, with what ext4 says of its journal on each device.
- */
+/* A directory as sysfs is, in which the device with the files of this directory
+ * is vda, and with what ext4 says of its journal. */
 static void
-put_sysfs(const char *top)
+put_sysfs(const char *top, const char *task)
 {
-	static const char *const dirs[] = { "fs", "fs/ext4" };
-	static const struct {
-		const char *name, *task;
-	} rows[] = { { "vda", "<none>\n" }, { "dm-0", "245\n" }, { "vdf", "" },
-		{ "vdb", "<none>\n" } };
+	static const char *const dirs[] = { "fs", "fs/ext4", "fs/ext4/vda",
+		"dev", "dev/block", "devices", "devices/vda" };
 	char path[128];
+	struct stat st;
 	size_t i;
 
 	for (i = 0; i < ARRAY_LEN(dirs); i++) {
 		snprintf(path, sizeof(path), "%s/%s", top, dirs[i]);
 		cr_assert_eq(mkdir(path, 0700), 0);
 	}
-	for (i = 0; i < ARRAY_LEN(rows); i++) {
-		snprintf(
-		    path, sizeof(path), "%s/fs/ext4/%s", top, rows[i].name);
-		cr_assert_eq(mkdir(path, 0700), 0);
-		unit_put_file(path, "journal_task", rows[i].task);
-	}
+	cr_assert_eq(stat(top, &st), 0);
+	snprintf(path, sizeof(path), "%s/dev/block/%u:%u", top,
+	    major(st.st_dev), minor(st.st_dev));
+	cr_assert_eq(symlink("../../devices/vda", path), 0);
+	snprintf(path, sizeof(path), "%s/fs/ext4/vda", top);
+	unit_put_file(path, "journal_task", task);
 }
 
-/* mutation: lacks_journal() is true for what says nothing, or for any device;
+/* The device has no node of the name that the table has.
+ * mutation: lacks_journal() is true for what says nothing, or for any device;
  * judge_mount() asks of each type. */
 Test(file_systems, D32_ext4_without_a_journal)
 {
-	char top[] = "/tmp/file-systems-XXXXXX";
+	static const struct {
+		const char *type, *task;
+		bool lacks;
+	} rows[] = { { "ext4", "<none>\n", true }, { "ext4", "245\n", false },
+		{ "ext4", "", false }, { "xfs", "<none>\n", false } };
+	char top[32], table[128], want[256];
+	size_t i;
 
-	cr_assert_not_null(mkdtemp(top));
-	put_sysfs(top);
-	expect_said("/x", 2, top,
-	    ON("1", "/dev/vda", "/") DISCARD ON("1", "/dev/vda", "/")
-		NO_JOURNAL);
-	/* A task; no word of it; xfs, which is not asked. */
-	expect_said(
-	    "/var/q a", 2, top, ON("1", "/dev/dm-0", "/var/q a") DISCARD);
-	expect_said("/srv", 2, top, ON("1", "/dev/vdf", "/srv") DISCARD);
-	expect_said("/var", 2, top, "");
-	unit_remove_tree(top);
+	for (i = 0; i < ARRAY_LEN(rows); i++) {
+		snprintf(top, sizeof(top), "/tmp/file-systems-XXXXXX");
+		cr_assert_not_null(mkdtemp(top));
+		put_sysfs(top, rows[i].task);
+		snprintf(table, sizeof(table),
+		    "/dev/vdx / btrfs rw 0 0\n/dev/root %s %s rw 0 0\n", top,
+		    rows[i].type);
+		snprintf(want, sizeof(want),
+		    ON("1", "/dev/root", "%s") NO_JOURNAL, top);
+		expect_said(table, top, 2, top, rows[i].lacks ? want : "");
+		expect_said(table, "/x", 2, top, "");
+		unit_remove_tree(top);
+	}
 }
 
 /* The nearest directory that exists decides: /dev/shm, which is in memory. The
