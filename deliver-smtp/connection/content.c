@@ -5,6 +5,8 @@
 
 #include "base/io.h"
 
+#define HEADER_STEP 16384
+
 /* One turn of the loop fills and empties it: sessions share it. */
 static char slice[CONTENT_SLICE];
 
@@ -50,21 +52,45 @@ skip_source(struct content_source *from, size_t len)
 	from->len -= len;
 }
 
+/* The content, with its header or as much of it as is rewritten. In steps: a
+ * read may wait for the disk. */
+static int
+read_header(const struct content *c, char *room, size_t most,
+    const char **ret_data, size_t *ret_len)
+{
+	struct content_source from = c->from;
+	size_t step;
+	int r = 0;
+
+	*ret_data = from.data != NULL ? from.data : room;
+	for (*ret_len = 0; r == 0 && *ret_len < most &&
+	     !rewrite_header_is_over(*ret_data, *ret_len);
+	     *ret_len += step) {
+		const char *data;
+
+		step = most - *ret_len < HEADER_STEP ? most - *ret_len
+						     : HEADER_STEP;
+		r = read_source(&from, room + *ret_len, step, &data);
+		skip_source(&from, step);
+	}
+	return r;
+}
+
 int
 content_rewrite(struct content *c, const struct sender_map *map)
 {
-	const size_t len = c->from.len < REWRITE_HEADER_MAX
+	const size_t most = c->from.len < REWRITE_HEADER_MAX
 	    ? (size_t)c->from.len
 	    : REWRITE_HEADER_MAX;
 	const char *data;
-	size_t used = 0;
+	size_t len, used = 0;
 	char *room;
 	int r;
 
 	if (sender_map_is_empty(map))
 		return 0;
-	room = malloc(len + 1);
-	r = room == NULL ? -ENOMEM : read_source(&c->from, room, len, &data);
+	room = malloc(most + 1);
+	r = room == NULL ? -ENOMEM : read_header(c, room, most, &data, &len);
 	if (r == 0)
 		r = rewrite_header(
 		    map, data, len, len < c->from.len, &c->header, &used);

@@ -1,6 +1,7 @@
 #include "deliver-smtp/mime/rewrite.h"
 
 #include <errno.h>
+#include <string.h>
 
 #include "base/address_list.h"
 #include "base/header.h"
@@ -79,6 +80,18 @@ put_author(const struct sender_map *map, const struct header_field *field,
 		return r;
 	out->len = before;
 	return buf_add(out, field->raw, field->raw_len);
+}
+
+bool
+rewrite_header_is_over(const char *data, size_t len)
+{
+	struct header_field field;
+	size_t at = 0;
+
+	while (header_field_read(data + at, len - at, &field))
+		at += field.raw_len;
+	/* A name that is cut may become one of a field. */
+	return memchr(data + at, '\n', len - at) != NULL;
 }
 
 int

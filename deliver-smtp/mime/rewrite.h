@@ -19,6 +19,8 @@
 /* Octets of the content that are searched for its header. */
 #define REWRITE_HEADER_MAX ((size_t)256 << 10)
 
+/* Does the header end within these octets, whatever follows? */
+bool rewrite_header_is_over(const char *data, size_t len);
 /* Append the header that the content begins with to out, with the other
  * addresses; *ret_used octets of the content became these. more: the content
  * goes on behind len, and a field that reaches it is left to the rest. */

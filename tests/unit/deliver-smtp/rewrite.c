@@ -188,6 +188,47 @@ send_all(struct content *c, struct buf *out)
 }
 
 /* mutation: deliver-smtp/connection/content.c, left() without the header. */
+/* A header of `size` octets at least, which ends with the sender, in a file
+ * that has only `readable` octets of the content. */
+static void
+expect_rewritten(const struct sender_map *map, size_t size, size_t readable)
+{
+	static const char sender[] = "From: ann@one.example\n\nbody\n";
+	char path[] = "/tmp/qsched-rewrite-XXXXXX";
+	struct content c = { 0 };
+	struct buf text = { 0 };
+	int fd = mkstemp(path);
+
+	cr_assert_geq(fd, 0);
+	unlink(path);
+	while (text.len < size)
+		cr_assert_eq(buf_add_str(&text, "X-Field: a\n b\n"), 0);
+	cr_assert_eq(buf_add_str(&text, sender), 0);
+	cr_assert_eq(io_write_all(fd, text.data, text.len), 0);
+	cr_assert_eq(ftruncate(fd, (off_t)readable), 0);
+	content_begin(&c, &(struct content_source){ NULL, fd, 0, 1000000 });
+	cr_assert_eq(content_rewrite(&c, map), 0, "%zu", size);
+	cr_expect_not_null(
+	    strstr(buf_str(&c.header), "\nFrom: shop@relay.example\n"));
+	cr_expect_eq(c.from.len, 1000000 - (text.len - strlen("\nbody\n")));
+	content_done(&c);
+	buf_done(&text);
+	io_close(&fd);
+}
+
+/* The sender lies in the first step, across the first two, and in the third.
+ * mutation: deliver-smtp/connection/content.c, HEADER_STEP is 262144;
+ * rewrite_header_is_over() is true behind a step. */
+Test(rewrite, C13_no_more_is_read_than_the_header)
+{
+	struct sender_map *map = map_of(rows);
+
+	expect_rewritten(map, 100, 16384);
+	expect_rewritten(map, 16370, 32768);
+	expect_rewritten(map, 40000, 49152);
+	sender_map_free(&map);
+}
+
 Test(rewrite, C13_counted_and_converted_content)
 {
 	struct sender_map *map = map_of(rows);
