@@ -154,6 +154,17 @@ Test(config_judge, a_number_below_zero_is_told_the_range)
 	    "c:5: queue_count: must be a whole number");
 }
 
+/* mutation: common/config/word.c, join_words() joins words for each list. */
+Test(config_judge, a_comma_is_no_part_of_a_single_word)
+{
+	expect_judged("log_format = json,\n"
+		      "log_level = ,debug\n"
+		      "queue_mode = dynamic,\n",
+	    "c:1: log_format: must be one of: text json\n"
+	    "c:2: log_level: must be one of: debug info warning error\n"
+	    "c:3: queue_mode: must be one of: static dynamic");
+}
+
 /* mutation: common/config/load.c, fail_unknown() without param_of_postfix(). */
 Test(config_judge, a_parameter_of_main_cf_names_ours)
 {

@@ -299,11 +299,6 @@ Test(config_load, F2_F3_F4_what_is_wrong_is_said_with_file_and_line)
 		    "c:1: log_format: must be one of: text json" },
 		{ "log_format = text json",
 		    "c:1: log_format: must be one of: text json" },
-		{ "log_format = json,",
-		    "c:1: log_format: must be one of: text json" },
-		{ "log_level = ,debug",
-		    "c:1: log_level: must be one of: debug info warning "
-		    "error" },
 		{ "log_level =",
 		    "c:1: log_level: must be one of: debug info warning "
 		    "error" },
