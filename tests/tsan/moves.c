@@ -1,6 +1,5 @@
-/* Files of messages moved by the pool, with their reasons and due times, while
- * their owner asks for the next move: under ThreadSanitizer (make check-tsan).
- */
+/* Files of messages moved by the pool, with their due times, while their owner
+ * asks for the next move: under ThreadSanitizer (make check-tsan). */
 #include "queue-send/message/move_task.h"
 #include "tests/tsan/drive/drive.h"
 
@@ -16,9 +15,8 @@ next(const struct queue_id *id, const struct sync_task *before)
 {
 	const struct move_task *last = (const void *)before;
 	struct move_task *t = calloc(1, sizeof(*t));
-	struct buf *reasons = calloc(1, sizeof(*reasons));
 
-	if (t == NULL || reasons == NULL)
+	if (t == NULL)
 		abort();
 	t->task = (struct sync_task){ .work = move_task_work,
 		.drop = move_task_drop,
@@ -31,14 +29,9 @@ next(const struct queue_id *id, const struct sync_task *before)
 	t->to = t->from == SPOOL_ACTIVE ? SPOOL_DEFERRED : SPOOL_ACTIVE;
 	t->open = t->look = t->to == SPOOL_ACTIVE;
 	if (t->to == SPOOL_DEFERRED) {
-		drive_must(
-		    buf_add_str(reasons, "0\t1\t4.0.0\tnone\tr@x\tlater\n"),
-		    "reason");
 		t->due = MOVE_DUE_NEEDED;
 		t->due_wall = clock_wall();
 	}
-	t->reasons = reasons;
-	t->begins = true;
 	return &t->task;
 }
 
@@ -47,7 +40,7 @@ ended(const struct sync_task *task)
 {
 	const struct move_task *t = (const void *)task;
 
-	drive_must(t->reason_error, "reasons");
+	drive_must(t->due_error, "due time");
 }
 
 int
