@@ -41,7 +41,7 @@ enum message_state {
 	STATE_SYNCING,    /* a thread syncs them */
 	STATE_UNREPORTED, /* failures of it are to be reported */
 	STATE_REPORTING,  /* a thread makes the report */
-	STATE_UNMOVED,    /* it waits for a place among those that leave */
+	STATE_UNMOVED,    /* too many others leave: to be finished again */
 	STATE_LEAVING,    /* the move is under way */
 	NSTATES,
 };
