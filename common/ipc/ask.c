@@ -154,6 +154,7 @@ unwrap(struct ask *ask)
 int
 ask_judge_frame(struct ask *ask, size_t len)
 {
+	ask->from.judge = false;
 	if (msg_decode(ask->data, len, &ask->msg) < 0 ||
 	    msg_link(ask->msg.type) != MSG_LINK_ASK)
 		return -EBADMSG;
