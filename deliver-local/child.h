@@ -206,9 +206,10 @@ int message_find_loop(const struct message *m);
 
 /* All of an absolute path but the last part: its directory (O_PATH, the
  * caller's), and the name of the last part in it, which need not exist, and was
- * no link when it was checked. denied(), or NULL, is told of a directory that
- * this process may not enter, and answers whether it may be tried again, since
- * it is another user now. -errno. */
+ * no link when it was checked. walk_to() calls denied() for a directory that
+ * this process may not enter. denied() may change the user of the process, and
+ * returns true if the directory is to be tried again. NULL: no such call.
+ * -errno. */
 typedef bool walk_denied_fn(void *arg, int dir);
 int walk_to(const char *path, walk_denied_fn *denied, void *arg, int *ret_dir,
     char ret_name[NAME_MAX + 1]);

@@ -69,8 +69,8 @@ void source_done(struct source *s);
 int source_peek(struct source *s, const char **ret_data, size_t *ret_len);
 void source_take(struct source *s, size_t len);
 
-/* Wait for events of poll() on a descriptor, until the deadline or a signal.
- * -ETIMEDOUT, -ECANCELED; -errno. */
+/* Wait until poll() reports one of the events on the descriptor. -ETIMEDOUT:
+ * the deadline has passed. -ECANCELED: a signal asks for the end. -errno. */
 int source_wait(const struct source *s, int fd, short events);
 
 /* The next byte to be taken is where source_rewind() goes back to. */

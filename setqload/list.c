@@ -103,7 +103,7 @@ struct member {
 	enum {
 		MEMBER_NUMBER,
 		MEMBER_BOOL,
-		MEMBER_LEFT, /* seconds; 0: null, which is none, or for ever */
+		MEMBER_LEFT, /* seconds left; 0 is printed as null */
 	} kind;
 	uint64_t value;
 	const char *text; /* NULL: none */

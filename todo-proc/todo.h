@@ -188,7 +188,7 @@ struct todo {
 	bool drop_later;  /* this scan met a drop that is not settled */
 	bool drop_came;   /* a drop came to incoming/ */
 	usec_t drop_wait; /* until unsettled drops are tried again */
-	usec_t said_io;   /* log_due() */
+	usec_t said_io;   /* last log line about a disk error, for log_due() */
 	usec_t said[TODO_CAUSES]; /* log_due() of each errno */
 };
 
@@ -214,7 +214,7 @@ int walk_begin(struct todo *t, struct walk *w, const struct walk_kind *kind);
 enum walk_state {
 	WALK_READING, /* a part is being read, and a turn follows */
 	WALK_MORE,    /* a part was taken */
-	WALK_LAST,    /* the last one; walk_end() is the caller's */
+	WALK_LAST,    /* the last part was taken; the caller calls walk_end() */
 };
 enum walk_state walk_take(struct todo *t, struct walk *w);
 void walk_end(struct walk *w);

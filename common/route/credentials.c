@@ -53,7 +53,7 @@ is_between(const char *text, size_t least, size_t most)
 
 /* Writes the key of the row. */
 static const char *
-judge(const struct credentials *t, char *const *word, size_t n,
+credentials_judge(const struct credentials *t, char *const *word, size_t n,
     char ret_key[HOP_KEY_MAX])
 {
 	size_t i;
@@ -91,7 +91,7 @@ take_line(void *arg, char *line, uint32_t number, const char **ret_word UNUSED,
 		return 0;
 	*ret_why = line_words(line, word, NWORDS, &n);
 	if (*ret_why == NULL && n > 0)
-		*ret_why = judge(t, word, n, key);
+		*ret_why = credentials_judge(t, word, n, key);
 	if (*ret_why != NULL)
 		r = -EINVAL;
 	else if (n > 0) {

@@ -374,8 +374,9 @@ void index_remove(struct job *job);
 void index_fill(struct transport *t);
 /* No candidate needs less, wherever it stands; UINT32_MAX: there is none. */
 uint32_t index_least_needed(struct transport *t);
-/* The job behind the current one with the best score that needs at most so
- * many entries, or NULL. After index_least_needed(). */
+/* The job behind the current one that needs at most `most` entries and has the
+ * best score; NULL: there is none. The caller has called index_least_needed()
+ * first. */
 struct job *index_best(struct transport *t, uint32_t most, double *ret_score);
 
 /* pool.c */

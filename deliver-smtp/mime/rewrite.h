@@ -21,9 +21,10 @@
 
 /* Does the header end within these octets, whatever follows? */
 bool rewrite_header_is_over(const char *data, size_t len);
-/* Append the header that the content begins with to out, with the other
- * addresses; *ret_used octets of the content became these. more: the content
- * goes on behind len, and a field that reaches it is left to the rest. */
+/* Append the header at the beginning of the content to out, with rewritten
+ * addresses. *ret_used: the octets of the content that the header had. more:
+ * the content is longer than len; a field that reaches the end of the len
+ * octets is not appended. */
 int rewrite_header(const struct sender_map *map, const char *data, size_t len,
     bool more, struct buf *out, size_t *ret_used);
 

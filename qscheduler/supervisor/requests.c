@@ -376,7 +376,7 @@ SAME_HEAD(REREAD);
 
 /* "root, uid 0, pid 4711". */
 static void
-tell(const struct request *r)
+request_tell(const struct request *r)
 {
 	const struct requests *known = &r->s->requests;
 	const char *name = "";
@@ -420,7 +420,7 @@ request_handle(struct super *s, const struct msg *msg,
 	if (code == ANSWERED_LATER)
 		return 0;
 	if (code == 0 && !r.judge) {
-		tell(&r);
+		request_tell(&r);
 		publish(s, now);
 	}
 	/* Changes are answered when they are on disk. */

@@ -12,7 +12,7 @@
 
 /* A suspect's attempt is over: the next one is without other suspects. */
 static void
-judge(struct message *m, bool alone)
+death_judge(struct message *m, bool alone)
 {
 	if (m->fate > FATE_SUSPECT)
 		return;
@@ -32,7 +32,7 @@ count_death(struct send *s, struct message *m, bool alone)
 	m->death = s->links->agent_deaths;
 	if (m->deaths < UINT8_MAX)
 		m->deaths++;
-	judge(m, alone);
+	death_judge(m, alone);
 }
 
 /* Write the reasons in bounce/ of a message that is put aside. */

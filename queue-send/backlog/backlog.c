@@ -144,7 +144,8 @@ claim_find(struct message *m, uint32_t transport, const char *name)
 }
 
 static struct claim *
-make(struct send *s, struct message *m, uint32_t transport, const char *name)
+claim_make(
+    struct send *s, struct message *m, uint32_t transport, const char *name)
 {
 	struct claim *c = calloc(1, sizeof(*c));
 	struct backlog *b = c == NULL ? NULL : backlog_get(s, transport, name);
@@ -170,7 +171,7 @@ claims_add(struct send *s, struct message *m, uint32_t transport,
 		return 0;
 	c = claim_find(m, transport, name);
 	if (c == NULL)
-		c = make(s, m, transport, name);
+		c = claim_make(s, m, transport, name);
 	if (c == NULL)
 		return -ENOMEM;
 	c->left++;
@@ -230,7 +231,7 @@ claims_move(struct send *s, struct message *m, const struct sched_entry *e,
 		return move_sole(s, m, e->transport, name);
 	c = claim_find(m, e->transport, name);
 	if (c == NULL)
-		c = make(s, m, e->transport, name);
+		c = claim_make(s, m, e->transport, name);
 	if (c == NULL)
 		return -ENOMEM;
 	c->left += e->nrcpts;

@@ -409,7 +409,7 @@ move_and_park(struct send *s, struct message *m)
 }
 
 static void
-take(struct send *s, struct message *m)
+active_take(struct send *s, struct message *m)
 {
 	if (share_judge(s, m) == NULL)
 		enter_active(s, m);
@@ -419,8 +419,9 @@ take(struct send *s, struct message *m)
 		park(s, m);
 }
 
-/* The next message; NULL: none may come now. A message waits for the end of the
- * removal of another one of its inode, which would remove it. */
+/* The next message; NULL: none may come now. A removal goes by the inode number
+ * alone, so a message waits while an earlier message with its inode number is
+ * being removed. */
 static struct message *
 choose(struct send *s)
 {
@@ -461,7 +462,7 @@ active_work(struct send *s)
 		m = choose(s);
 		if (m == NULL)
 			return USEC_NEVER;
-		take(s, m);
+		active_take(s, m);
 	}
 	return s->now;
 }

@@ -93,7 +93,8 @@ write_locked(struct record *r)
 		(void)r->sp->sys->flock(r->fd, LOCK_UN);
 }
 
-/* Also where nothing is written then: the next record does not begin. */
+/* The file of an earlier attempt, or of another message, goes even if the write
+ * of this record fails: no later record of the attempt begins the file. */
 static void
 begin_file(struct record *r)
 {
@@ -126,7 +127,7 @@ record_work(struct record *r)
 }
 
 static int
-work(struct sync_task *task)
+record_task_work(struct sync_task *task)
 {
 	record_work((struct record *)(void *)task);
 	return 0;
@@ -158,7 +159,7 @@ record_copy(
 	if (copy == NULL)
 		return NULL;
 	*copy = *r;
-	sync_task_init(&copy->task, work, NULL, ended);
+	sync_task_init(&copy->task, record_task_work, NULL, ended);
 	at = (char *)(copy + 1);
 	copy->report.address = keep_string(&at, from->address);
 	copy->report.dsn = keep_string(&at, from->dsn);

@@ -49,7 +49,7 @@ struct rules_task {
 /* ---- in the thread ---- */
 
 static int
-work(struct sync_task *task)
+rules_task_work(struct sync_task *task)
 {
 	struct rules_task *t = (struct rules_task *)task;
 
@@ -203,7 +203,7 @@ task_new(const struct send *s, enum rules_job job, const struct rules_asker *by)
 
 	if (t == NULL)
 		return NULL;
-	sync_task_init(&t->task, work, drop_rules, ended);
+	sync_task_init(&t->task, rules_task_work, drop_rules, ended);
 	t->job = job;
 	t->sys = s->sp.sys;
 	t->seen = s->rules->force.seen;
@@ -217,8 +217,8 @@ task_new(const struct send *s, enum rules_job job, const struct rules_asker *by)
 
 /* NULL: no memory. The asker hears of a task that does not begin. */
 static void
-put(struct send *s, const struct rules_asker *by, struct rules_task *t,
-    int error)
+rules_task_put(struct send *s, const struct rules_asker *by,
+    struct rules_task *t, int error)
 {
 	struct rules *f = s->rules;
 
@@ -239,7 +239,7 @@ put(struct send *s, const struct rules_asker *by, struct rules_task *t,
 /* ---- looking ---- */
 
 static int
-look(struct send *s)
+rules_look(struct send *s)
 {
 	struct rules_task *t = task_new(s, JOB_READ, NULL);
 
@@ -250,7 +250,8 @@ look(struct send *s)
 	return 0;
 }
 
-/* The disk of QUEUE_BASE hangs: the thread waits for it. */
+/* A thread is reading the rules. The rules count as known when the disk of
+ * QUEUE_BASE takes longer than the limit. */
 static usec_t
 await(struct send *s)
 {
@@ -277,7 +278,7 @@ rules_work(struct send *s)
 		return f->look_at;
 	}
 	f->look_at = s->now + LOOK_EVERY;
-	if (look(s) < 0)
+	if (rules_look(s) < 0)
 		f->look_at = s->now + SHORTAGE;
 	else if (f->looks_since > 0)
 		f->look_at = await(s);
@@ -347,7 +348,7 @@ rules_add(
 		t->change.more = &t->rule;
 		r = copy_rule(t, f);
 	}
-	put(s, by, t, r);
+	rules_task_put(s, by, t, r);
 }
 
 void
@@ -357,13 +358,13 @@ rules_drop(struct send *s, const struct rules_asker *by, uint32_t number)
 
 	if (t != NULL)
 		t->change.without = t->change.number = number;
-	put(s, by, t, 0);
+	rules_task_put(s, by, t, 0);
 }
 
 void
 rules_read(struct send *s, const struct rules_asker *by)
 {
-	put(s, by, task_new(s, JOB_READ, by), 0);
+	rules_task_put(s, by, task_new(s, JOB_READ, by), 0);
 }
 
 /* ---- start and end ---- */

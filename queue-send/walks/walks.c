@@ -58,8 +58,8 @@ brought_back(struct send *s, struct act_task *t, uint32_t *ret_running UNUSED)
 	return 0;
 }
 
-/* If it is no message of this queue-send, the start could not move it, or an
- * operator put it there. */
+/* A file in active/ that this queue-send does not know: the start could not
+ * move the file, or an operator put the file there. */
 static void
 found_active(struct send *s, const struct walk_item *item)
 {
